@@ -1,0 +1,70 @@
+"""Every error that Zephon raises; each is also the builtin that callers expect to catch.
+
+A message has four parts on one line: where, what was wanted, what came, what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ZephonError(Exception):
+    """Base of everything that Zephon raises on purpose."""
+
+
+class PlanError(ZephonError, ValueError):
+    """A pipeline was described wrongly; raised where the call was made, before any I/O."""
+
+
+class NotYetError(PlanError, NotImplementedError):
+    """A documented feature that this version does not have yet."""
+
+
+class OptimizerError(ZephonError, RuntimeError):
+    """A rewrite rule broke its promise; the message names the rule."""
+
+
+class DatasetError(ZephonError, ValueError):
+    """A dataset was described wrongly, or holds nothing that can be read."""
+
+
+class DatasetNotFoundError(ZephonError, FileNotFoundError):
+    """The path of a dataset does not exist."""
+
+
+class DataError(ZephonError, ValueError):
+    """One row is bad; the message names dataset, shard and row."""
+
+
+class ShardError(ZephonError, OSError):
+    """A whole shard cannot be read."""
+
+
+class TokenizerError(ZephonError, ValueError):
+    """A tokenizer cannot be loaded, or does not fit what was asked of it."""
+
+
+class ExecutionError(ZephonError, RuntimeError):
+    """A step failed while the plan ran; the message names the step and the row."""
+
+
+class CheckpointError(ZephonError, RuntimeError):
+    """A checkpoint does not belong to this pipeline, or cannot be read."""
+
+
+class MissingExtraError(ZephonError, ImportError):
+    """An optional package is needed; the message names the extra that brings it."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Say which known words come closest to ``word``, as a clause for an error message.
+
+    >>> nearest("trucation", ["truncation", "padding"])
+    "did you mean 'truncation'?"
+    >>> nearest("x", ["b", "a"])
+    'known are: a, b'
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known are: {', '.join(names)}"

@@ -1,0 +1,1 @@
+"""Runs a plan: segments of stateless operators, then policies on integers, then buffers."""

@@ -1,0 +1,1 @@
+"""Where rows lie: datasets, formats, row groups. Reads; decides nothing."""

@@ -1,0 +1,1 @@
+"""Makes a plan: frozen logical nodes, rewrites, lowering, fusions. Never sees data."""

@@ -1,0 +1,1 @@
+"""What to train on and in which order: references, no I/O."""
