@@ -1,1 +1,7 @@
-"""Placeholder."""
+"""Decisions on integers, one policy a file: lengths in, places out. They see no token."""
+
+from zephon.exec.policies.each import Each
+from zephon.exec.policies.policy import Pieces, Placements, Policy
+from zephon.exec.policies.wrap import Wrap
+
+__all__ = ["Each", "Pieces", "Placements", "Policy", "Wrap"]

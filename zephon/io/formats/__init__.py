@@ -1,1 +1,15 @@
-"""One reader a file."""
+"""One reader a file; the table is how the name of a format becomes one.
+
+Read ``format`` first: what every format can do. Then a format from its face down: ``parquet`` →
+``arrow_columns``, ``arrow_rows``; ``jsonl`` → ``line_blocks``, ``line_decoder``, ``forward_file``;
+``memory``. To add one: a file, and a line here.
+"""
+
+from __future__ import annotations
+
+from zephon.io.formats.format import Format
+from zephon.io.formats.jsonl import Jsonl
+from zephon.io.formats.memory import Memory
+from zephon.io.formats.parquet import Parquet
+
+FORMATS: dict[str, Format] = {known.kind: known for known in (Jsonl(), Parquet(), Memory())}

@@ -1,0 +1,107 @@
+import os
+
+import pytest
+
+from zephon.errors import DatasetError
+from zephon.io.listing import list_directory
+
+SUFFIXES = {"jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"), "parquet": (".parquet",)}
+
+
+@pytest.fixture
+def listed(tmp_path):
+    def make(*names, fmt=None):
+        for name in names:
+            if name.endswith("/"):
+                (tmp_path / name).mkdir()
+            else:
+                (tmp_path / name).touch()
+        return list_directory("d", tmp_path, SUFFIXES, fmt)
+
+    return make
+
+
+def test_only_data_is_read_and_the_rest_is_listed_with_its_reason(listed):
+    listing = listed(
+        "b.parquet", "a.parquet", "_SUCCESS", ".a.parquet.crc", "x.crc", "c.parquet.tmp", "README",
+        "notes.md", ".hidden.parquet", "_metadata", "lang=en/", "index.json", "d.parquet~",
+        "z.jsonl.bz2", "z.jsonl.xz", "z.json", "z.ndjson", "z.vortex",
+    )  # fmt: skip
+    assert listing.kind == "parquet"
+    assert listing.files == ("a.parquet", "b.parquet")
+    assert listing.passed_over == (
+        ".a.parquet.crc: a checksum",
+        ".hidden.parquet: hidden",
+        "README: not data",
+        "_SUCCESS: a marker",
+        "_metadata: a marker",
+        "c.parquet.tmp: temporary",
+        "d.parquet~: temporary",
+        "index.json: an index; not used yet",
+        "lang=en: a directory; only direct children are read",
+        "notes.md: not data",
+        "x.crc: a checksum",
+        "z.json: not JSON lines by its name; rename it if it holds one object a line",
+        "z.jsonl.bz2: JSONL compressed with bzip2 is not read yet",
+        "z.jsonl.xz: JSONL compressed with xz is not read yet",
+        "z.ndjson: not JSON lines by its name; rename it to .jsonl if it is",
+        "z.vortex: Vortex is not read yet",
+    )
+
+
+def test_order_is_bytewise(listed):
+    names = ["é.jsonl", "z.jsonl", "Z.jsonl", "10.jsonl", "9.jsonl", "a.jsonl.gz", "a.jsonl"]
+    assert listed(*names).files == (
+        "10.jsonl", "9.jsonl", "Z.jsonl", "a.jsonl", "a.jsonl.gz", "z.jsonl", "é.jsonl",
+    )  # fmt: skip
+
+
+def test_two_formats_are_refused_naming_both(listed):
+    with pytest.raises(
+        DatasetError,
+        match=r"jsonl \(1, such as 'a.jsonl'\) and parquet \(2, such as 'b.parquet'\); "
+        r"pass fmt='jsonl' or fmt='parquet'",
+    ):
+        listed("a.jsonl", "b.parquet", "c.parquet")
+
+
+def test_fmt_chooses_between_two_formats(listed):
+    listing = listed("a.jsonl", "b.parquet", fmt="parquet")
+    assert listing.files == ("b.parquet",)
+    assert listing.passed_over == ("a.jsonl: jsonl; only parquet is read",)
+
+
+def test_an_empty_directory(listed):
+    with pytest.raises(
+        ValueError,
+        match=r"Unsupported dataset format at path .*no file with one of the suffixes "
+        r".jsonl, .jsonl.gz, .jsonl.zst, .parquet; found nothing: the directory is empty",
+    ):
+        listed()
+
+
+def test_nothing_recognisable_lists_what_was_found(listed):
+    with pytest.raises(DatasetError, match=r"found 'lang=en' \(a directory.*'x.txt' \(not data"):
+        listed("x.txt", "lang=en/")
+
+
+def test_a_long_directory_is_cut_in_the_message(listed):
+    with pytest.raises(DatasetError, match="and 5 more"):
+        listed(*(f"{i:02d}.csv" for i in range(15)))
+
+
+def test_fmt_without_such_files(listed):
+    with pytest.raises(DatasetError, match=r"suffixes .parquet; found 'a.jsonl' \(jsonl; only"):
+        listed("a.jsonl", fmt="parquet")
+
+
+def test_links_and_pipes(listed, tmp_path):
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "x").touch()
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real" / "x")
+    listing = listed("A.JSONL")
+    assert listing.files == ("A.JSONL", "link.jsonl")
+    assert "gone.jsonl: a broken link" in listing.passed_over
+    assert "pipe.jsonl: not a regular file" in listing.passed_over

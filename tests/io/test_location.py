@@ -1,0 +1,59 @@
+import pytest
+
+from zephon.errors import DatasetError, DatasetNotFoundError, NotYetError
+from zephon.io.location import check_name, local_directory
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "gcs", "az", "azure", "abfs", "abfss", "hf", "S3"])
+def test_documented_stores_are_refused_by_name(scheme):
+    with pytest.raises(NotYetError, match=f"{scheme.lower()}:// is not supported yet"):
+        local_directory("d", f"{scheme}://bucket/key")
+
+
+def test_an_unknown_scheme_names_the_known_ones():
+    with pytest.raises(ValueError, match=r"unknown URL scheme 'ftp://'.*local paths, s3://, gs://"):
+        local_directory("d", "ftp://host/x")
+
+
+def test_a_missing_path_names_the_nearest_directory_that_exists(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"nearest directory that exists is '{tmp_path}'"):
+        local_directory("d", tmp_path / "no" / "where")
+    with pytest.raises(DatasetNotFoundError):
+        local_directory("d", tmp_path / "no")
+
+
+def test_a_file_is_refused_and_its_directory_named(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text("{}\n")
+    with pytest.raises(DatasetError, match=f"pass its directory '{tmp_path}'"):
+        local_directory("d", file)
+
+
+def test_a_path_is_made_absolute(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert local_directory("d", "data") == (tmp_path / "data").resolve()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert local_directory("d", "~/data") == (tmp_path / "data").resolve()
+
+
+@pytest.mark.parametrize("path", ["", b"x"])
+def test_a_path_must_be_text(path):
+    with pytest.raises(DatasetError, match="path must be a non-empty str"):
+        local_directory("d", path)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".parquet-rg-cache", None, 3])
+def test_names_that_cannot_be_used(name):
+    with pytest.raises(DatasetError, match=r"dataset name must be a non-empty str"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "a\0b", "/"])
+def test_names_with_separators(name):
+    with pytest.raises(DatasetError, match="must hold no slash"):
+        check_name(name)
+
+
+def test_other_names_pass():
+    check_name("prose v1.0 (ünï)")

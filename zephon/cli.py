@@ -1,0 +1,66 @@
+"""The command line, `zephon COMMAND`: a command is a line in a table and a module that runs it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from zephon import __version__
+from zephon.demo import run as demo
+from zephon.errors import ZephonError
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One word after `zephon`.
+
+    summary: what it does, in one line of `zephon --help`.
+    add_arguments: declares its options.
+    run: does it; returns the exit code.
+    """
+
+    name: str
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+COMMANDS = (Command("demo", demo.SUMMARY, demo.add_arguments, demo.run),)
+
+_INTERRUPTED = 130  # what shells report for Ctrl-C
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        words: the command line without the program's name; None takes the process's own.
+
+    Returns:
+        The exit code: that of the command, 1 after an error of Zephon's, 130 after Ctrl-C.
+    """
+    arguments = _parser().parse_args(words)
+    try:
+        return arguments.run(arguments)
+    except ZephonError as error:
+        print(f"zephon {arguments.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="zephon", description="Data loading for foundation-model training."
+    )
+    parser.add_argument("--version", action="version", version=f"zephon {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        own = commands.add_parser(
+            command.name, help=command.summary, description=f"{command.summary.capitalize()}."
+        )
+        command.add_arguments(own)
+        own.set_defaults(run=command.run)
+    return parser

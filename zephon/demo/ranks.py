@@ -1,0 +1,51 @@
+"""Global steps as one, two or more ranks hand them out: hashes that must not differ."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
+
+import numpy as np
+
+from zephon.pipeline import Pipeline
+
+_LARGEST_MICROBATCH = 8
+
+
+def step_hashes(
+    describe: Callable[[], Pipeline], *, ranks: int, rows: int, steps: int
+) -> list[str]:
+    """Run every rank in turn, each a pipeline of its own, and hash the steps that they make up.
+
+    Args:
+        describe: makes the pipeline up to its packed rows.
+        ranks: how many data-parallel groups share a step; divides ``rows``.
+        rows: rows of one global step.
+        steps: how many steps to hash.
+
+    Returns:
+        One SHA-256 a step, over tokens and positions of its rows in global order.
+    """
+    share = rows // ranks
+    microbatch = largest_divisor(share, _LARGEST_MICROBATCH)
+    hashes = [hashlib.sha256() for _ in range(steps)]
+    for rank in range(ranks):
+        pipeline = describe().batch(microbatch)
+        pipeline = pipeline.options(global_batch_size=rows, dp_degree=ranks, dp_group_id=rank)
+        with closing(iter(pipeline)) as stream:
+            for digest in hashes:
+                for batch in islice(stream, share // microbatch):
+                    fields = batch.to_training(dtype=np.int64)
+                    digest.update(np.hstack([fields["input_ids"], fields["positions"]]).tobytes())
+    return [digest.hexdigest() for digest in hashes]
+
+
+def largest_divisor(number: int, limit: int) -> int:
+    """Find the largest divisor of ``number`` up to ``limit``.
+
+    >>> largest_divisor(12, 8)
+    6
+    """
+    return next(size for size in range(min(number, limit), 0, -1) if number % size == 0)

@@ -1,0 +1,77 @@
+"""Runs an iterator on a thread of its own, a bounded number of items ahead of the consumer."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+THREAD_NAME = "zephon-pump"
+
+
+class Ahead(Generic[T]):
+    """The consumer's end of a bounded queue that a thread fills from ``items``.
+
+    The thread starts with the first ``next`` and ends with the items, an error, or ``close``.
+    An error is raised after the items that came before it.
+    """
+
+    def __init__(self, items: Iterator[T], depth: int) -> None:
+        self._items = items
+        self._depth = depth
+        self._queue: deque[T] = deque()
+        self._changed = threading.Condition()
+        self._done = False
+        self._closed = False
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._fill, name=THREAD_NAME, daemon=True)
+            self._thread.start()
+        with self._changed:
+            while not self._queue and not self._done:
+                self._changed.wait()
+            if self._queue:
+                item = self._queue.popleft()
+                self._changed.notify_all()
+                return item
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def close(self) -> None:
+        """Tell the thread to stop, without waiting for it."""
+        with self._changed:
+            self._closed = True
+            self._queue.clear()
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """Wait until the thread has ended."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _fill(self) -> None:
+        try:
+            for item in self._items:
+                with self._changed:
+                    while len(self._queue) >= self._depth and not self._closed:
+                        self._changed.wait()
+                    if self._closed:
+                        break
+                    self._queue.append(item)
+                    self._changed.notify_all()
+        except BaseException as exc:
+            self._error = exc
+        finally:
+            with self._changed:
+                self._done = True
+                self._changed.notify_all()

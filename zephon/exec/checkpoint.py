@@ -1,0 +1,180 @@
+"""States as documents: a dict of JSON values, or the same as bytes. Never pickle.
+
+Integer arrays are delta-coded, stored in the narrowest type, and compressed with zstd. What a state
+means is in ``history.py``.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.errors import CheckpointError
+from zephon.exec.history import Arrivals, Counts, LaneState, Tick
+from zephon.exec.policies.policy import Pieces
+from zephon.work.refs import Refs
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+FORMAT = "zephon.checkpoint"
+VERSION = 1
+_MAGIC = b"ZEPHONCP"
+_MOST_BYTES = 1 << 31
+_WIDTHS = ("i1", "i2", "i4", "i8")
+_REF_FIELDS = ("component", "shard", "row", "pass_index", "ordinal", "child", "last_child")
+
+
+def to_bytes(state: Mapping[str, Any]) -> bytes:
+    """Return a checkpoint dict as bytes: magic, version, zstd of msgpack."""
+    return _MAGIC + VERSION.to_bytes(2, "big") + zstd.compress(msgspec.msgpack.encode(state))
+
+
+def from_any(state: object) -> dict[str, Any]:
+    """Return the checkpoint dict that ``state``, a dict or bytes, stands for.
+
+    Raises:
+        TypeError: neither dict nor bytes.
+        CheckpointError: it is no checkpoint, is cut off, or is of a newer version.
+    """
+    if isinstance(state, bytes | bytearray | memoryview):
+        state = _from_bytes(bytes(state))
+    if not isinstance(state, dict):
+        raise TypeError(f"restore: expected a checkpoint dict or bytes, got {type(state).__name__}")
+    if state.get("format") != FORMAT:
+        raise CheckpointError(
+            f"restore: this is no checkpoint of ours (format {state.get('format')!r}, expected "
+            f"{FORMAT!r}); pass what checkpoint() returned"
+        )
+    if not isinstance(state.get("version"), int) or state["version"] > VERSION:
+        raise CheckpointError(
+            f"restore: checkpoint version {state.get('version')!r} is newer than the supported "
+            f"version {VERSION}; upgrade zephon"
+        )
+    missing = [k for k in ("recipe", "position", "lanes", "lane_count") if k not in state]
+    if missing:
+        raise CheckpointError(f"restore: the checkpoint lacks {', '.join(missing)}; it is damaged")
+    return state
+
+
+def _from_bytes(data: bytes) -> object:
+    head = len(_MAGIC) + 2
+    if not data.startswith(_MAGIC) or len(data) < head:
+        raise CheckpointError("restore: these bytes are no checkpoint; they lack its first bytes")
+    version = int.from_bytes(data[len(_MAGIC) : head], "big")
+    if version > VERSION:
+        raise CheckpointError(
+            f"restore: checkpoint version {version} is newer than the supported version "
+            f"{VERSION}; upgrade zephon"
+        )
+    try:
+        return msgspec.msgpack.decode(zstd.decompress(data[head:]))
+    except (zstd.ZstdError, msgspec.DecodeError, ValueError) as exc:
+        raise CheckpointError(f"restore: the checkpoint's bytes are damaged: {exc}") from exc
+
+
+def lane_to_dict(state: LaneState) -> dict[str, Any]:
+    """Write one lane's state as JSON values."""
+    tick, log = state.tick, state.log
+    _, label = np.unique(tick.held.seq, return_inverse=True)
+    return {
+        "rows": state.rows,
+        "last_draw": state.last_draw,
+        "tick": tick.ordinal,
+        "tick_rows": tick.rows,
+        "held": {
+            "document": pack(label),
+            "start": pack(tick.held.start),
+            "length": pack(tick.held.length),
+            "document_length": pack(tick.held_lengths),
+            **{name: pack(getattr(tick.held_refs, name)) for name in _REF_FIELDS},
+        },
+        "drawn": {"rows": pack(tick.counts.rows), "tokens": pack(tick.counts.tokens)},
+        "log": {
+            "ordinal": pack(log.ordinal),
+            "component": pack(log.component),
+            "length": pack(log.length),
+        },
+    }
+
+
+def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
+    """Read one lane's state back.
+
+    Raises:
+        CheckpointError: a part is missing or does not fit the others.
+    """
+    try:
+        held, log, drawn = saved["held"], saved["log"], saved["drawn"]
+        pieces = Pieces(unpack(held["document"]), unpack(held["start"]), unpack(held["length"]))
+        refs = {name: unpack(held[name]) for name in _REF_FIELDS}
+        arrivals = Arrivals(
+            unpack(log["ordinal"]),
+            unpack(log["component"]).astype(np.int32),
+            unpack(log["length"]),
+        )
+        tick = Tick(
+            ordinal=int(saved["tick"]),
+            first_seq=0,
+            rows=int(saved["tick_rows"]),
+            held=pieces,
+            held_refs=Refs(
+                lane=np.full(len(pieces.seq), lane, np.int32),
+                component=refs["component"].astype(np.int32),
+                shard=refs["shard"],
+                row=refs["row"],
+                pass_index=refs["pass_index"].astype(np.int32),
+                ordinal=refs["ordinal"],
+                child=refs["child"].astype(np.int32),
+                last_child=refs["last_child"].astype(bool),
+            ),
+            held_lengths=unpack(held["document_length"]),
+            counts=Counts(unpack(drawn["rows"]), unpack(drawn["tokens"])),
+        )
+        state = LaneState(
+            rows=int(saved["rows"]), last_draw=int(saved["last_draw"]), tick=tick, log=arrivals
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise CheckpointError(
+            f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}"
+        ) from exc
+    sizes = {len(pieces.seq), len(pieces.start), len(pieces.length), len(tick.held_lengths)}
+    if len(sizes | {len(r) for r in refs.values()}) != 1 or len(arrivals.ordinal) != len(
+        arrivals.length
+    ):
+        raise CheckpointError(f"restore: lane {lane} of the checkpoint is damaged: lengths differ")
+    return state
+
+
+def pack(values: NDArray) -> str:
+    """Write integers as text: type, then base64 of zstd of their differences.
+
+    >>> unpack(pack(np.array([5, 6, 7, 1 << 40])))
+    array([            5,             6,             7, 1099511627776])
+    """
+    wide = np.asarray(values).astype(np.int64)
+    delta = np.diff(wide, prepend=0)
+    low, high = (int(delta.min()), int(delta.max())) if len(delta) else (0, 0)
+    kind = next(k for k in _WIDTHS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
+    data = zstd.compress(delta.astype("<" + kind).tobytes())
+    return f"{kind}:{base64.b64encode(data).decode('ascii')}"
+
+
+def unpack(text: str) -> NDArray[np.int64]:
+    """Read what ``pack`` wrote."""
+    kind, _, data = text.partition(":")
+    if kind not in _WIDTHS:
+        raise ValueError(f"integers of type {kind!r}")
+    try:
+        raw = zstd.decompress(base64.b64decode(data, validate=True))
+    except zstd.ZstdError as exc:
+        raise ValueError(str(exc)) from exc
+    return np.cumsum(np.frombuffer(raw, "<" + kind), dtype=np.int64)

@@ -1,0 +1,106 @@
+"""The order in which a rank hands out rows, as groups that become one batch each.
+
+A group's rows exist when it is yielded. Where ranks share a step, its first group comes only once
+every lane that this rank runs surely holds the whole step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from zephon.exec.lane_run import LaneRun
+from zephon.exec.lanes import LaneRows, Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What has been handed to the caller.
+
+    step, delivered: with a global batch, the step and the rows of this rank's share handed out.
+    rows: without one, the rows handed out of each lane. turn: without one, whose turn is next.
+    """
+
+    step: int = 0
+    delivered: int = 0
+    rows: Mapping[int, int] = field(default_factory=dict)
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows that are delivered together, and the position once they are."""
+
+    rows: tuple[LaneRows, ...]
+    after: Position
+
+
+Ensure = Callable[[LaneRun, int], bool]
+
+
+def steps(
+    topology: Topology,
+    lanes: Mapping[int, LaneRun],
+    start: Position,
+    *,
+    size: int,
+    last_step: int | None,
+    ensure: Ensure,
+) -> Iterator[Group]:
+    """Yield this rank's groups of ``size`` rows, step after step.
+
+    Args:
+        last_step: steps that the run has, where that is known beforehand.
+        ensure: makes a lane hold so many rows in all; false if its data end before.
+    """
+    step, delivered = start.step, start.delivered
+    while last_step is None or step < last_step:
+        need = (step + 1) * topology.rows_per_lane
+        # Nothing of a step may be out before all of it is sure; lanes that never end are.
+        for run in lanes.values():
+            if (last_step is None and run.stream.length is not None) and not ensure(run, need):
+                return
+        waiting: list[LaneRows] = []
+        for rows in topology.share(step, delivered):
+            run = lanes[rows.lane]
+            ensure(run, rows.stop)
+            first = rows.first
+            while first < rows.stop:
+                room = size - sum(r.stop - r.first for r in waiting)
+                stop = min(rows.stop, first + room)
+                waiting.append(LaneRows(rows.lane, first, stop))
+                first = stop
+                if stop - waiting[-1].first == room:
+                    delivered += size
+                    whole = delivered == topology.rows_per_group
+                    yield Group(tuple(waiting), Position(step + whole, 0 if whole else delivered))
+                    waiting = []
+        step, delivered = step + 1, 0
+
+
+def turns(
+    lanes: Mapping[int, LaneRun],
+    start: Position,
+    *,
+    size: int,
+    drop_last: bool,
+    ensure: Ensure,
+) -> Iterator[Group]:
+    """Yield groups of ``size`` rows of one lane, lane after lane; a lane that ends drops out."""
+    order = sorted(lanes)
+    rows = {lane: start.rows.get(lane, 0) for lane in order}
+    live = list(order)
+    at = next((i for i, lane in enumerate(live) if lane >= start.turn), 0)
+    while live:
+        at %= len(live)
+        lane = live[at]
+        first, stop = rows[lane], rows[lane] + size
+        if not ensure(lanes[lane], stop):
+            stop = first if drop_last else lanes[lane].rows_placed
+            del live[at]
+        else:
+            at += 1
+        if stop > first:
+            rows[lane] = stop
+            turn = live[at % len(live)] if live else order[0]
+            yield Group((LaneRows(lane, first, stop),), Position(rows=dict(rows), turn=turn))

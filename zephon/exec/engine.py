@@ -1,0 +1,302 @@
+"""Runs a plan: draws → segments on workers → a policy a lane → assembler → bounded queue.
+
+``Engine.items`` is the whole machine in one loop. Everything a caller can see depends on lanes and
+rows; threads, task sizes and queue depths only change when it comes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zephon.errors import CheckpointError, PlanError
+from zephon.exec.ahead import Ahead
+from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
+from zephon.exec.delivery import Group, Position, steps, turns
+from zephon.exec.history import LaneState
+from zephon.exec.lane_run import LaneRun
+from zephon.exec.lanes import LaneRows, Topology
+from zephon.exec.policies.policy import Policy
+from zephon.exec.rows import UNREAD, Block
+from zephon.exec.runners import Runner
+from zephon.exec.segment import Segment
+from zephon.exec.supply import Supply
+from zephon.types import BatchRows
+from zephon.work.source import LaneStream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the engine is told besides the plan.
+
+    batch_rows: rows of one item. drop_last: without a global batch, drop a lane's short last batch.
+    gather_apart: gather each row by itself and copy it into the batch afterwards. keeps_rows: one
+    row a draw, so lengths of lanes tell rows. queue: items ready ahead of the caller, 0 for none.
+    budget: bytes of rows in flight. row_bytes: mean bytes of a row of the data.
+    """
+
+    batch_rows: int
+    drop_last: bool
+    gather_apart: bool
+    keeps_rows: bool
+    queue: int
+    budget: int
+    row_bytes: float
+    row_tokens: int
+
+
+class Engine:
+    """One run of one plan on one rank, from a position to the end of its data."""
+
+    def __init__(
+        self,
+        *,
+        topology: Topology,
+        streams: Callable[[int], LaneStream],
+        segment: Segment,
+        policy: Policy,
+        assembler: Assembler,
+        make_runner: Callable[[], Runner],
+        settings: Settings,
+        components: int,
+        start: Position,
+        states: dict[int, LaneState] | None,
+    ) -> None:
+        self.topology = topology
+        self._segment = segment
+        self._assembler = assembler
+        self._make_runner = make_runner
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._delivered = start
+        self._start = start
+        self._streams = streams
+        self._policy = policy
+        self._components = components
+        self.lanes = {
+            lane: self.lane_at(lane, (states or {}).get(lane)) for lane in topology.own_lanes()
+        }
+        self.last_step = self._known_steps()
+        self.finished = False
+        self._runner: Runner | None = None
+        self._ahead: Ahead | None = None
+
+    def items(self) -> Iterator[BatchRows]:
+        """Yield batches; closing the iterator ends every thread of this run."""
+        settings = self._settings
+        self._runner = self._make_runner()
+        self._supply = Supply(
+            self._runner,
+            self._segment,
+            list(self.lanes.values()),
+            row_bytes=settings.row_bytes,
+            budget=settings.budget,
+        )
+        source = self._groups()
+        if self._runner.lookahead and settings.queue > 0:
+            source = self._ahead = Ahead(source, settings.queue)
+        try:
+            for batch, after in source:
+                with self._lock:
+                    self._delivered = after
+                yield batch
+            self.finished = True
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the run; positions and histories stay, so that a checkpoint can still be taken."""
+        if self._ahead is not None:
+            self._ahead.close()
+        if self._runner is not None:
+            self._runner.close()
+        if self._ahead is not None:
+            self._ahead.join()
+
+    def state(self) -> tuple[Position, dict[int, LaneState]]:
+        """Return what was handed to the caller, and each lane's state there."""
+        with self._lock:
+            position = self._delivered
+        states = {}
+        for lane, run in self.lanes.items():
+            with run.lock:
+                states[lane] = run.history.state_at(self.rows_delivered(position, lane))
+        return position, states
+
+    def lane_at(self, lane: int, state: LaneState | None) -> LaneRun:
+        """Return a lane that stands at ``state``, or at its beginning."""
+        return LaneRun(lane, self._streams(lane), self._policy, self._components, state)
+
+    def rows_delivered(self, position: Position, lane: int) -> int:
+        """Rows of a lane that a state at ``position`` stands behind."""
+        if self.topology.global_batch_size is not None:
+            return position.step * self.topology.rows_per_lane
+        return position.rows.get(lane, 0)
+
+    def _known_steps(self) -> int | None:
+        """Return T where the plan keeps row counts: then all ranks know it beforehand."""
+        if self.topology.global_batch_size is None or not self._settings.keeps_rows:
+            return None
+        lengths = [self._streams(lane).length for lane in range(self.topology.lanes)]
+        finite = [length for length in lengths if length is not None]
+        if not finite:
+            return None
+        return min(finite) // self.topology.rows_per_lane
+
+    def _groups(self) -> Iterator[tuple[BatchRows, Position]]:
+        settings = self._settings
+        if self.topology.global_batch_size is not None:
+            groups = steps(
+                self.topology,
+                self.lanes,
+                self._start,
+                size=settings.batch_rows,
+                last_step=self.last_step,
+                ensure=self._ensure,
+            )
+        else:
+            groups = turns(
+                self.lanes,
+                self._start,
+                size=settings.batch_rows,
+                drop_last=settings.drop_last,
+                ensure=self._ensure,
+            )
+        yielded = False
+        for together in _gathered_at_once(groups, self._most_groups()):
+            yielded = True
+            yield from self._deliver(together)
+        if not yielded and self._start == Position() and self.topology.global_batch_size:
+            self._refuse_short_data()
+
+    def _most_groups(self) -> int:
+        rows = max(1, ASSEMBLED_BYTES // (8 * self._settings.row_tokens))
+        return max(1, rows // self._settings.batch_rows)
+
+    def _deliver(self, groups: Sequence[Group]) -> Iterator[tuple[BatchRows, Position]]:
+        """Gather the rows of several groups at once; yield a batch for each."""
+        taken = [
+            (self.lanes[rows.lane], placed)
+            for rows in _joined(groups)
+            for placed in self._take(rows)
+        ]
+        self._read_missing(taken)
+        if self._settings.gather_apart:
+            gathered = stack(
+                [
+                    self._assembler.gather([(run, placed.rows(i, i + 1))])
+                    for run, placed in taken
+                    for i in range(len(placed))
+                ]
+            )
+        else:
+            gathered = self._assembler.gather(taken)
+        for run in {id(run): run for run, _ in taken}.values():
+            run.release()
+        self._supply.refill()
+        yield from self._cut(gathered, groups)
+        with self._lock:
+            delivered = self._delivered
+        for lane, run in self.lanes.items():
+            with run.lock:
+                run.history.forget_before(self.rows_delivered(delivered, lane))
+
+    def _cut(
+        self, gathered: GatheredRows, groups: Sequence[Group]
+    ) -> Iterator[tuple[BatchRows, Position]]:
+        first = 0
+        for group in groups:
+            stop = first + sum(rows.stop - rows.first for rows in group.rows)
+            yield self._assembler.batch(gathered, first, stop), group.after
+            first = stop
+
+    def _take(self, rows: LaneRows) -> list:
+        """Take rows off a lane; rows before them belong to other ranks."""
+        run = self.lanes[rows.lane]
+        run.take(rows.first - run.rows_taken)
+        return run.take(rows.stop - rows.first)
+
+    def _ensure(self, run: LaneRun, rows: int) -> bool:
+        while run.rows_placed < rows:
+            if run.ended:
+                return False
+            self._supply.pull(run)
+        return True
+
+    def _read_missing(self, taken: Sequence[tuple]) -> None:
+        """Read documents that are known by reference alone, as they are after a restore."""
+        for run, placed in taken:
+            part, _, _ = run.held.places(placed.seq)
+            missing = np.unique(placed.seq[part == UNREAD])
+            if len(missing):
+                self._read(run, missing)
+
+    def _read(self, run: LaneRun, seqs: np.ndarray) -> None:
+        wanted = run.held.refs(seqs)
+        draws = wanted.take(np.unique(wanted.ordinal, return_index=True)[1])
+        (block,) = self._segment.run([draws.whole_rows()])
+        if block.failure is not None:
+            raise block.failure
+        found = np.searchsorted(_address(block), _address_of(wanted.ordinal, wanted.child))
+        lengths = np.diff(block.offsets)
+        found = np.minimum(found, max(len(lengths) - 1, 0))
+        same = len(lengths) > 0 and np.array_equal(lengths[found], run.held.lengths(seqs))
+        if not same:
+            raise CheckpointError(
+                f"restore: documents of lane {run.lane} have other lengths than when the "
+                "checkpoint was taken; the data changed under it"
+            )
+        run.held.fill(seqs, block, found)
+
+    def _refuse_short_data(self) -> None:
+        shortest = min(self.lanes.values(), key=lambda run: run.rows_placed)
+        rows = shortest.rows_placed if self.last_step is None else (shortest.stream.length or 0)
+        raise PlanError(
+            f"the data end before the first step: global_batch_size="
+            f"{self.topology.global_batch_size} over canonical_replicas={self.topology.lanes} "
+            f"lanes needs {self.topology.rows_per_lane} rows of each, lane {shortest.lane} has "
+            f"{rows}; lower global_batch_size or canonical_replicas, or repeat the data"
+        )
+
+
+def _gathered_at_once(groups: Iterator[Group], most: int) -> Iterator[list[Group]]:
+    """Join groups, few at first so that the first batch comes soon."""
+    size, together = 1, []
+    try:
+        for group in groups:
+            together.append(group)
+            if len(together) == min(size, most):
+                yield together
+                size, together = 2 * size, []
+    except Exception:
+        # What stands before a bad row is delivered first, whatever was gathered at once.
+        if together:
+            yield together
+        raise
+    if together:
+        yield together
+
+
+def _joined(groups: Sequence[Group]) -> Iterator[LaneRows]:
+    """Join rows that follow each other in one lane."""
+    last: LaneRows | None = None
+    for rows in (rows for group in groups for rows in group.rows):
+        if last is not None and last.lane == rows.lane and last.stop == rows.first:
+            last = LaneRows(rows.lane, last.first, rows.stop)
+        else:
+            if last is not None:
+                yield last
+            last = rows
+    if last is not None:
+        yield last
+
+
+def _address(block: Block) -> np.ndarray:
+    return _address_of(block.refs.ordinal, block.refs.child)
+
+
+def _address_of(ordinal: np.ndarray, child: np.ndarray) -> np.ndarray:
+    return (ordinal << 20) | child

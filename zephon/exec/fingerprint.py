@@ -1,0 +1,90 @@
+"""What a recipe is: everything that decides a byte of the stream, as JSON values.
+
+Two runs with equal recipes deliver equal rows. Settings of speed (workers, queues, memory, the
+microbatch, how many ranks) are not in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from zephon.planner.logical import Node
+from zephon.planner.tree import source_first
+from zephon.seeds import STREAM_VERSION
+
+_NOT_HERE = frozenset({"input", "components", "tokenizer", "tokenizer_id"})
+
+
+def recipe_of(
+    plan: Node,
+    *,
+    source: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    tokenizers: list[Mapping[str, Any]],
+    lanes: int,
+    global_batch_size: int | None,
+) -> dict[str, Any]:
+    """Describe a run.
+
+    Args:
+        plan: the logical plan as it was called, not as it was optimized.
+        source: what the work source says of itself.
+        manifest: per dataset, its shards by name, rows and bytes.
+        tokenizers: digest and special ids of each tokenizer of the plan.
+        lanes: L.
+        global_batch_size: R, or None.
+    """
+    steps = [
+        {"call": node.call, **_meaning(node)}
+        for node in source_first(plan)
+        if node.input is not None and _meaning(node)
+    ]
+    return {
+        "stream_version": STREAM_VERSION,
+        "source": dict(source),
+        "data": dict(manifest),
+        "steps": steps,
+        "tokenizers": [dict(t) for t in tokenizers],
+        "canonical_replicas": lanes,
+        "global_batch_size": global_batch_size,
+    }
+
+
+def digest(recipe: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a recipe."""
+    text = json.dumps(recipe, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def differences(saved: Any, current: Any, path: str = "") -> Iterator[str]:
+    """Yield a line for each part in which two recipes differ.
+
+    >>> list(differences({"seed": 1, "steps": [2]}, {"seed": 3, "steps": [2]}))
+    ['seed: was 1, is 3']
+    """
+    if isinstance(saved, Mapping) and isinstance(current, Mapping):
+        for key in sorted({*saved, *current}):
+            here = f"{path}.{key}" if path else str(key)
+            if key not in saved:
+                yield f"{here}: was not there, is {current[key]!r}"
+            elif key not in current:
+                yield f"{here}: was {saved[key]!r}, is gone"
+            else:
+                yield from differences(saved[key], current[key], here)
+    elif isinstance(saved, list) and isinstance(current, list) and len(saved) == len(current):
+        for number, (was, now) in enumerate(zip(saved, current, strict=True)):
+            yield from differences(was, now, f"{path}[{number}]")
+    elif saved != current:
+        yield f"{path}: was {saved!r}, is {current!r}"
+
+
+def _meaning(node: Node) -> dict[str, Any]:
+    return {
+        f.name: getattr(node, f.name)
+        for f in fields(node)
+        if f.name not in _NOT_HERE and f.name not in node.how
+    }

@@ -1,0 +1,148 @@
+"""Lane and step arithmetic: which rows of which lanes a rank delivers, and in which order.
+
+With a global batch of R rows, step t is the next R / L rows of each lane, lane after lane, and
+group g of D delivers rows [g R / D, (g + 1) R / D) of it. Without R, a rank owns whole lanes and
+takes turns among them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from zephon.errors import PlanError
+
+MOST_DEFAULT_LANES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRows:
+    """Rows [first, stop) of one lane's stream."""
+
+    lane: int
+    first: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """Who delivers what.
+
+    lanes: L. dp_degree: D. dp_group_id: g. global_batch_size: R, or None.
+    """
+
+    lanes: int
+    dp_degree: int
+    dp_group_id: int
+    global_batch_size: int | None
+    mapping_strategy: str = "contiguous"
+
+    @property
+    def rows_per_lane(self) -> int:
+        """Rows of a step in one lane, R / L."""
+        return (self.global_batch_size or 0) // self.lanes
+
+    @property
+    def rows_per_group(self) -> int:
+        """Rows of a step that one group delivers, R / D."""
+        return (self.global_batch_size or 0) // self.dp_degree
+
+    def own_lanes(self) -> tuple[int, ...]:
+        """Return the lanes that this group runs, ascending."""
+        if self.global_batch_size is not None:
+            return tuple(rows.lane for rows in self.share(0))
+        if self.mapping_strategy == "interleaved":
+            return tuple(range(self.dp_group_id, self.lanes, self.dp_degree))
+        size, extra = divmod(self.lanes, self.dp_degree)
+        g = self.dp_group_id
+        first = g * size + min(g, extra)
+        return tuple(range(first, first + size + (g < extra)))
+
+    def share(self, step: int, delivered: int = 0) -> list[LaneRows]:
+        """Return this group's rows of a step, in the canonical order.
+
+        Args:
+            step: which step, from 0.
+            delivered: rows at the start of the share that are left out.
+        """
+        height, size = self.rows_per_lane, self.rows_per_group
+        first = self.dp_group_id * size + delivered
+        stop = (self.dp_group_id + 1) * size
+        rows = []
+        for lane in range(first // height, -(-stop // height)):
+            begin = max(first, lane * height) - lane * height
+            end = min(stop, (lane + 1) * height) - lane * height
+            if begin < end:
+                rows.append(LaneRows(lane, step * height + begin, step * height + end))
+        return rows
+
+
+def make_topology(
+    *,
+    global_batch_size: int | None,
+    canonical_replicas: int | None,
+    dp_degree: int,
+    dp_group_id: int,
+    mapping_strategy: str,
+) -> Topology:
+    """Check the numbers against each other and fill in the number of lanes.
+
+    Raises:
+        PlanError: they do not fit; the message names the settings and what would.
+    """
+    if dp_degree < 1:
+        raise PlanError(f"options: dp_degree must be at least 1, got {dp_degree}")
+    if not 0 <= dp_group_id < dp_degree:
+        raise PlanError(
+            f"options: dp_group_id must be in [0, dp_degree={dp_degree}), got {dp_group_id}"
+        )
+    size = global_batch_size
+    if size is None:
+        lanes = dp_degree if canonical_replicas is None else canonical_replicas
+        if lanes < dp_degree:
+            raise PlanError(
+                f"options: dp_degree={dp_degree} ranks need at least as many lanes, "
+                f"canonical_replicas is {lanes}; set global_batch_size, then ranks share lanes"
+            )
+    else:
+        if size < 1:
+            raise PlanError(f"options: global_batch_size must be at least 1, got {size}")
+        lanes = (
+            math.gcd(size, MOST_DEFAULT_LANES) if canonical_replicas is None else canonical_replicas
+        )
+        if lanes < 1 or size % lanes:
+            raise PlanError(
+                f"options: global_batch_size={size} must be a multiple of "
+                f"canonical_replicas={lanes}; each lane gives as many rows to a step as any other"
+            )
+        if size % dp_degree:
+            fits = [d for d in range(1, 2 * dp_degree) if size % d == 0]
+            raise PlanError(
+                f"options: global_batch_size={size} must be a multiple of dp_degree={dp_degree}; "
+                f"near by, {', '.join(str(d) for d in fits[-4:])} ranks fit"
+            )
+    return Topology(
+        lanes=lanes,
+        dp_degree=dp_degree,
+        dp_group_id=dp_group_id,
+        global_batch_size=size,
+        mapping_strategy=mapping_strategy,
+    )
+
+
+def check_microbatch(topology: Topology, microbatch_size: int, delivered: int = 0) -> None:
+    """Refuse a microbatch that does not fill a rank's share of a step exactly.
+
+    Raises:
+        PlanError: names R, D, the microbatch, and sizes that fit.
+    """
+    if topology.global_batch_size is None:
+        return
+    rest = topology.rows_per_group - delivered
+    if topology.rows_per_group % microbatch_size or rest % microbatch_size:
+        fits = [b for b in range(1, rest + 1) if rest % b == 0 == topology.rows_per_group % b]
+        raise PlanError(
+            f"batch: microbatch_size={microbatch_size} must divide a rank's "
+            f"{rest} rows of a step (global_batch_size={topology.global_batch_size}, "
+            f"dp_degree={topology.dp_degree}); these do: {', '.join(map(str, fits[-8:]))}"
+        )

@@ -1,0 +1,51 @@
+"""Read the rows that references name, component by component, in the order of the references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from zephon.exec.morsel import Morsel
+from zephon.exec.operator import Operator
+from zephon.io.payload import Payload
+from zephon.io.reader import RowReader
+
+
+class FetchRows(Operator):
+    """Reads columns, and whole rows where asked."""
+
+    label = "fetch"
+
+    def __init__(self, readers: Sequence[RowReader]) -> None:
+        """Keep one reader a component; two components may share one."""
+        self._readers = tuple(readers)
+
+    def run(self, rows: Morsel) -> Morsel:
+        """Return the rows with columns; raises what the first bad row raises."""
+        refs = rows.refs
+        if not len(refs):
+            taken = self._readers[0].take(refs.shard, refs.row)
+            return Morsel(refs, taken.columns, taken.payload)
+        wanted = np.flatnonzero(np.bincount(refs.component)).tolist()
+        if len(wanted) == 1:
+            taken = self._readers[wanted[0]].take(refs.shard, refs.row)
+            return Morsel(refs, taken.columns, taken.payload)
+        places, found = [], []
+        for component in wanted:
+            at = np.flatnonzero(refs.component == component)
+            places.append(at)
+            found.append(self._readers[component].take(refs.shard[at], refs.row[at]))
+        back = np.empty(len(refs), np.int64)
+        back[np.concatenate(places)] = np.arange(len(refs))
+        columns = [
+            pa.concat_arrays([taken.columns.column(i) for taken in found]).take(back)
+            for i in range(found[0].columns.num_columns)
+        ]
+        payloads = [taken.payload for taken in found if taken.payload is not None]
+        return Morsel(
+            refs,
+            pa.RecordBatch.from_arrays(columns, names=found[0].columns.schema.names),
+            Payload.concat(payloads).take(back) if payloads else None,
+        )

@@ -1,0 +1,128 @@
+"""Tasks run on one pool of threads that all pipelines of the process share.
+
+The pool starts with the first runner and ends with the last one. A runner keeps at most
+``workers`` tasks in the pool, so that one pipeline cannot crowd out another.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from zephon.exec.runners.runner import Handle, Runner
+
+T = TypeVar("T")
+MOST_THREADS = 16
+THREAD_NAME = "zephon-worker"
+
+
+def usable_cores() -> int:
+    """Count the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _SharedPool:
+    """The process's pool, and how many runners use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._users = 0
+
+    def enter(self) -> ThreadPoolExecutor:
+        with self._lock:
+            self._users += 1
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(
+                    max_workers=max(2, min(usable_cores(), MOST_THREADS)),
+                    thread_name_prefix=THREAD_NAME,
+                )
+            return self._pool
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=not _on_worker(), cancel_futures=True)
+
+    def forget(self) -> None:
+        """Start anew in a forked child: the parent's threads are not there."""
+        self._lock = threading.Lock()
+        self._pool = None
+        self._users = 0
+
+
+def _on_worker() -> bool:
+    # A pipeline may be collected on one of the pool's own threads, which cannot wait for itself.
+    return threading.current_thread().name.startswith(THREAD_NAME)
+
+
+_POOL = _SharedPool()
+os.register_at_fork(after_in_child=_POOL.forget)
+
+
+class ThreadsRunner(Runner):
+    """At most ``workers`` tasks at once, on the shared pool."""
+
+    lookahead = True
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._lock = threading.Condition()
+        self._pool: ThreadPoolExecutor | None = _POOL.enter()
+        self._waiting: deque[tuple[Future, Callable[[], object]]] = deque()
+        self._running = 0
+
+    def submit(self, task: Callable[[], T]) -> Handle[T]:
+        """Queue a task; it starts as soon as a worker is free."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._pool is None:
+                future.cancel()
+                return future
+            self._waiting.append((future, task))
+        self._start_next(finished=0)
+        return future
+
+    def close(self) -> None:
+        """Cancel what has not started; return when nothing of this runner runs any more."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            waiting, self._waiting = self._waiting, deque()
+        for future, _ in waiting:
+            future.cancel()
+        if pool is None:
+            return
+        if not _on_worker():
+            with self._lock:
+                self._lock.wait_for(lambda: not self._running)
+        _POOL.leave()
+
+    def _start_next(self, finished: int) -> None:
+        with self._lock:
+            self._running -= finished
+            if not self._running:
+                self._lock.notify_all()
+            while self._pool is not None and self._waiting and self._running < self.workers:
+                future, task = self._waiting.popleft()
+                self._running += 1
+                self._pool.submit(self._run, future, task)
+
+    def _run(self, future: Future, task: Callable[[], object]) -> None:
+        try:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(task())
+                except BaseException as exc:  # the waiter raises it
+                    future.set_exception(exc)
+        finally:
+            self._start_next(finished=1)

@@ -1,0 +1,127 @@
+"""A fused run of stateless steps: references in, one block a lane out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from zephon.errors import ExecutionError, ZephonError
+from zephon.exec.morsel import Morsel, token_view
+from zephon.exec.operator import Operator
+from zephon.exec.rows import Block
+from zephon.io.payload import Payload
+from zephon.planner.physical import RowLayout
+from zephon.work.refs import Refs
+
+_NO_COLUMNS = pa.RecordBatch.from_arrays([], names=[])
+
+
+class Segment:
+    """Operators that run as one task; built once, called from any number of workers.
+
+    A row that makes an operator fail spoils nothing but itself and what follows it in its lane:
+    the block is halved until the row is found, the documents before it are kept, and its error
+    waits in ``Block.failure`` until the lane gets there.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Sequence[Operator]],
+        layout: RowLayout,
+        locate: Callable[[Refs], str],
+    ) -> None:
+        self._operators = [operator for stage in stages for operator in stage]
+        self._layout = layout
+        self._locate = locate
+
+    def run(self, lanes: Sequence[Refs]) -> list[Block]:
+        """Make blocks of the draws of several lanes at once.
+
+        Args:
+            lanes: consecutive draws, one entry a lane.
+        """
+        try:
+            whole = self._apply(Refs.concat(lanes))
+        except Exception:
+            return [self._block(*self._attempt(refs)) for refs in lanes]
+        return self._split(whole, lanes)
+
+    def _apply(self, refs: Refs) -> Morsel:
+        rows = Morsel(refs, _NO_COLUMNS)
+        for operator in self._operators:
+            try:
+                rows = operator.run(rows)
+            except ZephonError:
+                raise
+            except Exception as exc:
+                where = self._locate(refs.slice(0, 1))
+                raise ExecutionError(f"{operator.label} failed on {where}: {exc}") from exc
+        return rows
+
+    def _attempt(self, refs: Refs) -> tuple[Morsel, Exception | None]:
+        """Make as many rows as can be made; return them and the first error."""
+        try:
+            return self._apply(refs), None
+        except Exception as exc:
+            if len(refs) <= 1:
+                return self._apply(Refs.empty()), exc
+        middle = len(refs) // 2
+        left, failure = self._attempt(refs.slice(0, middle))
+        if failure is not None:
+            return left, failure
+        right, failure = self._attempt(refs.slice(middle, len(refs)))
+        return _join(left, right), failure
+
+    def _split(self, rows: Morsel, lanes: Sequence[Refs]) -> list[Block]:
+        if len(lanes) == 1:
+            return [self._block(rows, None)]
+        blocks, first = [], 0
+        for stop in _lane_stops(rows.refs.lane, [int(refs.lane[0]) for refs in lanes]):
+            part = Morsel(
+                rows.refs.slice(first, stop),
+                rows.columns.slice(first, stop - first),
+                None if rows.payload is None else rows.payload.take(np.arange(first, stop)),
+            )
+            blocks.append(self._block(part, None))
+            first = stop
+        return blocks
+
+    def _block(self, rows: Morsel, failure: Exception | None) -> Block:
+        layout = self._layout
+        if layout.tokens_field is None:
+            offsets = np.zeros(len(rows.refs) + 1, np.int64)
+            return Block(rows.refs, _NO_TOKENS, offsets, {}, rows.payload, failure)
+        tokens = token_view(rows.columns.column(layout.tokens_field))
+        aligned = {}
+        for name in layout.aligned:
+            column = token_view(rows.columns.column(name))
+            if not np.array_equal(column.offsets, tokens.offsets):
+                raise ExecutionError(
+                    f"field {name!r} must have one value a token of {layout.tokens_field!r}, "
+                    f"on {self._locate(rows.refs)} the lengths differ"
+                )
+            aligned[name] = column.values
+        return Block(rows.refs, tokens.values, tokens.offsets, aligned, rows.payload, failure)
+
+
+_NO_TOKENS = np.empty(0, np.int32)
+
+
+def _lane_stops(lane: NDArray[np.int32], order: list[int]) -> list[int]:
+    """Return where the rows of each lane end; lanes stand in ``order`` and may have none."""
+    rank = np.zeros(max(order) + 1, np.int64)
+    rank[order] = np.arange(len(order))
+    return np.searchsorted(rank[lane], np.arange(1, len(order) + 1)).tolist()
+
+
+def _join(left: Morsel, right: Morsel) -> Morsel:
+    columns = pa.Table.from_batches([left.columns, right.columns]).combine_chunks().to_batches()
+    payloads = [m.payload for m in (left, right) if m.payload is not None]
+    return Morsel(
+        Refs.concat([left.refs, right.refs]),
+        columns[0] if columns else left.columns,
+        Payload.concat(payloads) if payloads else None,
+    )

@@ -1,0 +1,225 @@
+"""Between the public calls and the engine: what is known before a run, and how one opens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zephon import __version__
+from zephon.errors import CheckpointError, ExecutionError, PlanError, TokenizerError
+from zephon.exec.checkpoint import FORMAT, VERSION, lane_from_dict, lane_to_dict
+from zephon.exec.delivery import Position
+from zephon.exec.engine import Engine
+from zephon.exec.fingerprint import differences, digest, recipe_of
+from zephon.exec.lanes import Topology, make_topology
+from zephon.exec.launch import batch_of, launch, tokenizers_of, workers_of
+from zephon.options import RuntimeOptions
+from zephon.planner.compiler import Plan
+from zephon.planner.logical import Fetch, Prefetch, ReadComponent
+from zephon.planner.tree import top_first
+from zephon.work.static_mixture import StaticMixtureWorkSource
+
+__all__ = ["workers_of"]
+_MOST_DIFFERENCES = 12
+_RANK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+
+
+def fetch_node(source: StaticMixtureWorkSource) -> Fetch:
+    """Describe a work source to the planner."""
+    return Fetch(
+        components=tuple(
+            ReadComponent(
+                name=c.name,
+                dataset=c.dataset.name,
+                share=c.weight,
+                shards=c.dataset.shard_count(),
+                rows=c.dataset.total(),
+                bytes=int(c.dataset.raw_bytes().sum()),
+                fields=c.dataset.fields(),
+                fields_complete=c.dataset.fields_complete,
+                passed_over=tuple(c.dataset.passed_over),
+            )
+            for c in source.components
+            if c.weight > 0
+        )
+    )
+
+
+def topology_of(
+    plan: Plan, options: RuntimeOptions, restored: Mapping[str, Any] | None
+) -> Topology:
+    """Say who delivers what; lanes that nobody named are the checkpoint's.
+
+    Raises:
+        PlanError: the settings do not fit each other.
+        CheckpointError: the checkpoint has another number of lanes than the one named.
+    """
+    dp_degree = options.world_size if options.dp_degree is None else options.dp_degree
+    dp_group_id = options.global_rank if options.dp_group_id is None else options.dp_group_id
+    lanes = options.canonical_replicas
+    if restored is not None:
+        saved = int(restored["lane_count"])
+        if lanes is not None and lanes != saved:
+            raise CheckpointError(
+                f"restore: the checkpoint has canonical_replicas={saved}, options say {lanes}; "
+                "lanes are part of the order, leave canonical_replicas out or restore its value"
+            )
+        lanes = saved
+    batch = batch_of(plan)
+    if options.global_batch_size is not None and batch is not None and not batch.drop_last:
+        raise PlanError(
+            "batch: drop_last=False cannot go with global_batch_size, since ranks cannot share an "
+            "incomplete step; leave one of them out"
+        )
+    return make_topology(
+        global_batch_size=options.global_batch_size,
+        canonical_replicas=lanes,
+        dp_degree=dp_degree,
+        dp_group_id=dp_group_id,
+        mapping_strategy=options.mapping_strategy or "contiguous",
+    )
+
+
+def recipe(
+    plan: Plan, source: StaticMixtureWorkSource, options: RuntimeOptions, lanes: int
+) -> dict[str, Any]:
+    """Return everything that decides what is delivered, as JSON values."""
+    datasets = {c.dataset.name: c.dataset for c in source.components if c.weight > 0}
+    return recipe_of(
+        plan.logical,
+        source=source.recipe(),
+        manifest={name: [list(s) for s in d.manifest()] for name, d in datasets.items()},
+        tokenizers=[
+            {
+                "digest": t.digest,
+                "bos_token_id": t.bos_token_id,
+                "eos_token_id": t.eos_token_id,
+                "pad_token_id": t.pad_token_id,
+            }
+            for t in tokenizers_of(plan, options)
+        ],
+        lanes=lanes,
+        global_batch_size=options.global_batch_size,
+    )
+
+
+def open_engine(
+    plan: Plan,
+    source: StaticMixtureWorkSource,
+    options: RuntimeOptions,
+    topology: Topology,
+    restored: Mapping[str, Any] | None,
+    current: Mapping[str, Any] | None,
+) -> Engine:
+    """Build an engine at the beginning, or at a checkpoint.
+
+    Raises:
+        CheckpointError: the checkpoint belongs to another recipe; names what differs.
+    """
+    if restored is None:
+        return launch(plan, source, options, topology, Position(), None)
+    found = list(differences(restored["recipe"], current))
+    if found:
+        shown = "; ".join(found[:_MOST_DIFFERENCES])
+        more = f"; and {len(found) - _MOST_DIFFERENCES} more" if len(found) > 12 else ""
+        raise CheckpointError(
+            f"restore: the checkpoint belongs to another recipe: {shown}{more}; "
+            "restore it with the recipe that it was taken from"
+        )
+    saved = restored["lanes"]
+    missing = [lane for lane in topology.own_lanes() if str(lane) not in saved]
+    if missing:
+        raise CheckpointError(
+            f"restore: lanes {missing} are not in this checkpoint, which holds "
+            f"{', '.join(saved) or 'none'}; it was taken on a rank that does not run them"
+        )
+    states = {lane: lane_from_dict(lane, saved[str(lane)]) for lane in topology.own_lanes()}
+    return launch(
+        plan, source, options, topology, _position(restored["position"], topology, states), states
+    )
+
+
+def _position(saved: Mapping[str, Any], topology: Topology, states: Mapping[int, Any]) -> Position:
+    if topology.global_batch_size is None:
+        return Position(
+            rows={lane: state.rows for lane, state in states.items()}, turn=int(saved["turn"])
+        )
+    delivered = int(saved["delivered"])
+    if delivered and int(saved["dp_degree"]) != topology.dp_degree:
+        raise CheckpointError(
+            f"restore: the checkpoint was taken inside step {saved['step']} with "
+            f"dp_degree={saved['dp_degree']}, options say {topology.dp_degree}; restore it with "
+            f"dp_degree={saved['dp_degree']}, or take checkpoints at the end of a step"
+        )
+    return Position(step=int(saved["step"]), delivered=delivered)
+
+
+def state_of(engine: Engine, recipe_now: Mapping[str, Any]) -> dict[str, Any]:
+    """Write down what was handed to the caller."""
+    position, lanes = engine.state()
+    topology = engine.topology
+    if topology.global_batch_size is None:
+        where: dict[str, Any] = {"turn": position.turn}
+    else:
+        where = {
+            "step": position.step,
+            "delivered": position.delivered,
+            "dp_degree": topology.dp_degree,
+        }
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": __version__,
+        "fingerprint": digest(recipe_now),
+        "recipe": recipe_now,
+        "lane_count": topology.lanes,
+        "position": where,
+        "lanes": {str(lane): lane_to_dict(state) for lane, state in lanes.items()},
+    }
+
+
+def already_iterated() -> ExecutionError:
+    """Return what a second iterator of a running pipeline raises."""
+    return ExecutionError(
+        "Pipeline is already being iterated; close the first iterator, or build a second pipeline"
+    )
+
+
+def lane_lines(topology: Topology, plan: Plan) -> tuple[str, ...]:
+    """Say in words who delivers what."""
+    own = topology.own_lanes()
+    batch = batch_of(plan)
+    size = topology.global_batch_size
+    if size is None:
+        return (
+            f"{topology.lanes} lanes; rank {topology.dp_group_id} of {topology.dp_degree} owns "
+            f"{len(own)} and takes turns among them",
+            "set global_batch_size for the same steps on any number of ranks",
+        )
+    fits = [d for d in _RANK_COUNTS if size % d == 0]
+    lines = [
+        f"{topology.lanes} lanes; a step is {size} rows, {topology.rows_per_lane} of each lane",
+        f"rank {topology.dp_group_id} of {topology.dp_degree} delivers "
+        f"{topology.rows_per_group} rows a step and runs {len(own)} lanes",
+        f"rank counts that fit: {', '.join(map(str, fits))}",
+    ]
+    if batch is not None:
+        lines.append(f"microbatches a step: {topology.rows_per_group / batch.microbatch_size:g}")
+    return tuple(lines)
+
+
+def notes(plan: Plan, options: RuntimeOptions) -> tuple[str, ...]:
+    """Say what a trainer should know: tokenizer back end, what has no effect, how it resumes."""
+    lines = ["resumes by reference: a checkpoint holds references to held documents, no tokens"]
+    try:
+        lines += [
+            f"tokenizer {t.name}: back end {t.backend} ({t.reason})"
+            for t in tokenizers_of(plan, options)
+        ]
+    except TokenizerError as exc:
+        lines.append(f"tokenizer: {exc}")
+    if options.without_effect:
+        lines.append(f"options without effect here: {', '.join(options.without_effect)}")
+    if any(isinstance(node, Prefetch) for node in top_first(plan.logical)):
+        lines.append("prefetch has no effect: local shards need no warming")
+    return tuple(lines)

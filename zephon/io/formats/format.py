@@ -1,0 +1,128 @@
+"""What every format can do: count a shard, list its fields, and decode a row group."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from zephon.io.fields import Column, Field
+from zephon.io.payload import RowSource
+from zephon.io.shard import Shard
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Faults:
+    """Bad rows of one row group. A bad row holds some stand-in and raises only when it is taken.
+
+    rows: positions in the group, ascending, shape [faults], int64.
+    details: what is wrong with each, beginning right after the row's number in a message.
+    """
+
+    rows: NDArray[np.int64]
+    details: Sequence[str]
+
+    @classmethod
+    def of(cls, details: dict[int, str]) -> Faults:
+        """Sort faults that were found row by row."""
+        rows = sorted(details)
+        return cls(np.array(rows, dtype=np.int64), [details[row] for row in rows])
+
+    def first(self, rows: NDArray[np.int64]) -> tuple[int, str] | None:
+        """Find the first of some rows that is bad: its position in ``rows``, and the detail."""
+        if not len(self.rows):
+            return None
+        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        bad = self.rows[places] == rows
+        if not bad.any():
+            return None
+        position = int(bad.argmax())
+        return position, self.details[int(places[position])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecodedGroup:
+    """One row group, decoded.
+
+    columns: one column a plan's column, named by its path, without nulls.
+    faults: bad rows; several entries may name the same row.
+    payload: the whole rows, if they were asked for.
+    bytes: memory that all of it holds.
+    """
+
+    columns: pa.RecordBatch
+    faults: tuple[Faults, ...]
+    payload: RowSource | None
+    bytes: int
+
+
+class GroupReader(ABC):
+    """Decodes row groups of one dataset; any number of threads may call ``read`` at once."""
+
+    @abstractmethod
+    def read(self, shard: int, group: int) -> DecodedGroup:
+        """Decode one row group.
+
+        Args:
+            shard: position in the dataset's shards.
+            group: position in the shard's row groups.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
+
+
+class Format(ABC):
+    """One file format. Holds no state: everything known of a shard is in its ``Shard``."""
+
+    kind: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def count(self, dataset: str, path: Path) -> Shard:
+        """Count the rows of one file and find its row groups.
+
+        Raises:
+            ShardError: the file is not of this format, or is cut off.
+        """
+
+    @abstractmethod
+    def fields(self, dataset: str, shards: Sequence[Shard]) -> tuple[tuple[Field, ...], bool]:
+        """List the top-level columns, and say whether every row is known to have them all."""
+
+    @abstractmethod
+    def reader(
+        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+    ) -> GroupReader:
+        """Make what decodes these columns, and whole rows if ``payload``.
+
+        Raises:
+            DatasetError: a shard is known not to have a column, or has it in another type.
+        """
+
+
+def columns_batch(
+    columns: Sequence[Column], arrays: Sequence[pa.Array], rows: int
+) -> pa.RecordBatch:
+    """Join arrays to a batch; without any, a batch that still has ``rows`` rows."""
+    if arrays:
+        names = [column.path for column in columns]
+        return pa.RecordBatch.from_arrays(list(arrays), names=names)
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
+
+
+def held_bytes(arrays: Sequence[pa.Array]) -> int:
+    """Add up the buffers under some arrays, each buffer once, whole even under a slice."""
+    buffers = {
+        buffer.address: buffer.size
+        for array in arrays
+        for buffer in array.buffers()
+        if buffer is not None
+    }
+    return sum(buffers.values())

@@ -1,0 +1,235 @@
+"""JSON lines, plain or compressed with gzip or zstd.
+
+A row group is a block of about 1 MiB of whole lines. A bad line spoils its own row only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from zephon.errors import DataError, ShardError
+from zephon.io.fields import Column, Field
+from zephon.io.formats.format import (
+    DecodedGroup,
+    Faults,
+    Format,
+    GroupReader,
+    columns_batch,
+    held_bytes,
+)
+from zephon.io.formats.forward_file import DAMAGE, ForwardFile, open_text
+from zephon.io.formats.line_blocks import LineBlocks, RowLines, index_lines, row_lines
+from zephon.io.formats.line_decoder import LineDecoder, load_line
+from zephon.io.payload import RowSource
+from zephon.io.shard import Shard
+from zephon.io.values import fields_of
+
+_COMPRESSED = (".gz", ".zst")
+_FORWARD_FILES = 8  # compressed files that a reader holds open
+_LOOKED_AT = 64  # rows that tell the fields
+_EXCERPT = 60  # bytes of a bad line in a message
+
+
+class Jsonl(Format):
+    """Files that end in .jsonl, .jsonl.gz or .jsonl.zst."""
+
+    kind = "jsonl"
+    suffixes = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+
+    def count(self, dataset: str, path: Path) -> Shard:
+        """Read the whole file once."""
+        with _located(dataset, path.name):
+            status = path.stat()
+            if not status.st_size and path.name.lower().endswith(_COMPRESSED):
+                raise EOFError("the file has no bytes")
+            with open_text(path) as stream:
+                blocks = index_lines(stream)
+        return Shard(
+            name=path.name,
+            path=str(path),
+            rows=int(blocks.first_rows[-1]),
+            bytes=status.st_size,
+            decoded_bytes=int(blocks.offsets[-1]),
+            group_rows=np.diff(blocks.first_rows),
+            mtime_ns=status.st_mtime_ns,
+            layout=blocks,
+        )
+
+    def fields(self, dataset: str, shards: Sequence[Shard]) -> tuple[tuple[Field, ...], bool]:
+        """Look at the first rows of the first shard that has any; never complete."""
+        first = next((shard for shard in shards if shard.rows), None)
+        if first is None:
+            return (), False
+        return fields_of(islice(self._rows(dataset, first), _LOOKED_AT)), False
+
+    def reader(
+        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+    ) -> GroupReader:
+        """Make the reader; whether a field is there shows only row by row."""
+        return JsonlGroups(dataset, shards, columns, payload=payload)
+
+    def _rows(self, dataset: str, shard: Shard) -> Iterator[Any]:
+        groups = JsonlGroups(dataset, [shard], (), payload=True)
+        try:
+            for group, rows in enumerate(shard.group_rows.tolist()):
+                source = groups.read(0, group).payload
+                for row in range(rows if source else 0):
+                    try:
+                        yield cast(RowSource, source).row(row)
+                    except DataError:
+                        yield None  # said when the row is taken
+        finally:
+            groups.close()
+
+
+class JsonlGroups(GroupReader):
+    """Decodes blocks of lines. Decoding holds the interpreter lock: threads do not speed it up."""
+
+    def __init__(
+        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+    ) -> None:
+        self._dataset = dataset
+        self._shards = shards
+        self._columns = columns
+        self._decoder = LineDecoder(columns) if columns else None
+        self._payload = payload
+        self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, shard: int, group: int) -> DecodedGroup:
+        """Decode one block."""
+        about = self._shards[shard]
+        rows = int(about.group_rows[group])
+        text = self._text(shard, group)
+        lines = row_lines(text)
+        if len(lines.starts) != rows:
+            raise ShardError(
+                f"dataset {self._dataset!r}, shard {about.name!r}, block {group}: {rows} rows were "
+                f"counted, but {len(lines.starts)} read; open the dataset again"
+            )
+        place = _Place(self._dataset, about, group)
+        arrays: list[pa.Array] = []
+        problems: dict[int, str] = {}
+        if self._decoder is not None:
+            arrays, problems = self._decoder.decode(text, lines)
+        details = {row: place.detail(text, lines, row, why) for row, why in problems.items()}
+        return DecodedGroup(
+            columns=columns_batch(self._columns, arrays, rows),
+            faults=(Faults.of(details),) if details else (),
+            payload=LineRows(text, lines, place) if self._payload else None,
+            bytes=held_bytes(arrays) + (len(text) + 24 * rows if self._payload else 0),
+        )
+
+    def close(self) -> None:
+        """Close compressed files that are open."""
+        with self._lock:
+            for file in self._forward.values():
+                file.close()
+            self._forward.clear()
+
+    def _text(self, shard: int, group: int) -> bytes:
+        about = self._shards[shard]
+        with _located(self._dataset, about.name):
+            if about.name.lower().endswith(_COMPRESSED):
+                return self._forward_file(shard).block(group)
+            start, stop = _blocks(about).offsets[group : group + 2].tolist()
+            with open(about.path, "rb") as file:
+                about.check_unchanged(self._dataset, os.fstat(file.fileno()))
+                file.seek(start)
+                return file.read(stop - start)
+
+    def _forward_file(self, shard: int) -> ForwardFile:
+        about = self._shards[shard]
+        with self._lock:
+            if shard not in self._forward:
+                self._forward[shard] = ForwardFile(self._dataset, about, _blocks(about))
+            self._forward.move_to_end(shard)
+            if len(self._forward) > _FORWARD_FILES:
+                self._forward.popitem(last=False)  # closed with its last reader
+            return self._forward[shard]
+
+
+class LineRows(RowSource):
+    """The raw lines of one block; a row is decoded when it is looked at."""
+
+    __slots__ = ("_lines", "_place", "_text")
+
+    def __init__(self, text: bytes, lines: RowLines, place: _Place) -> None:
+        self._text = text
+        self._lines = lines
+        self._place = place
+
+    def row(self, index: int) -> Any:
+        """Decode one line, as Python's ``json`` does."""
+        try:
+            return load_line(self._text[self._lines.starts[index] : self._lines.stops[index]])
+        except DataError as exc:
+            raise self._place.error(self._text, self._lines, index, str(exc)) from exc
+
+
+class _Place:
+    """Says where a row of a block lies."""
+
+    __slots__ = ("_blocks", "_dataset", "_group", "_shard")
+
+    def __init__(self, dataset: str, shard: Shard, group: int) -> None:
+        self._dataset = dataset
+        self._shard = shard.name
+        self._blocks = _blocks(shard)
+        self._group = group
+
+    def error(self, text: bytes, lines: RowLines, row: int, problem: str) -> DataError:
+        number = row + int(self._blocks.first_rows[self._group])
+        detail = self.detail(text, lines, row, problem)
+        return DataError(f"dataset {self._dataset!r}, shard {self._shard!r}, row {number}{detail}")
+
+    def detail(self, text: bytes, lines: RowLines, row: int, problem: str) -> str:
+        start, stop = int(lines.starts[row]), int(lines.stops[row])
+        line = int(lines.numbers[row] + self._blocks.first_lines[self._group]) + 1
+        byte = start + int(self._blocks.offsets[self._group])
+        excerpt = text[start : min(stop, start + _EXCERPT)].decode("utf-8", "replace")
+        return (
+            f" (line {line}, byte {byte}): {problem}; the line begins {excerpt!r}; "
+            f"{_remedy(self._blocks.opening)}"
+        )
+
+
+def _remedy(opening: bytes) -> str:
+    if opening.startswith(b"["):
+        return "this looks like a JSON array, not JSON lines: write one object a line"
+    if opening.strip() == b"{":
+        return "this looks like indented JSON, not JSON lines: write one object a line"
+    return "mend or remove the line"
+
+
+def _blocks(shard: Shard) -> LineBlocks:
+    return cast(LineBlocks, shard.layout)
+
+
+@contextmanager
+def _located(dataset: str, shard: str) -> Iterator[None]:
+    """Name the file in whatever goes wrong while its text is read."""
+    try:
+        yield
+    except ShardError:
+        raise
+    except (*DAMAGE, OSError, UnicodeError) as exc:
+        what = "it cannot be read"
+        if isinstance(exc, UnicodeError):
+            what = "it is not UTF-8"
+        elif isinstance(exc, DAMAGE):
+            what = "it is damaged or cut off"
+        raise ShardError(
+            f"dataset {dataset!r}, shard {shard!r}: the file must be whole and in UTF-8, but "
+            f"{what}: {exc}; write the file again, or move it out of the directory"
+        ) from exc

@@ -1,0 +1,249 @@
+"""Columns from JSON lines: one typed decode call a line for the fields that are wanted.
+
+Three ways, each only as slow as the lines force it to be. All lines in one call, where it is proven
+that every line is one object: each begins with ``{`` and ends with ``}``, so that no value can
+reach over a line end, and there are as many values as lines. Else one call a line. And for a line
+that the typed decoder refuses (NaN, a lone surrogate in another field, a wrong type) Python's own
+``json``, which also says what is wrong with it. What a line gives never depends on its neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from zephon.errors import DataError
+from zephon.io.fields import TEXT, Column
+from zephon.io.formats.line_blocks import RowLines
+from zephon.io.formats.token_lists import doubtful_lists, parse_token_lists
+from zephon.io.values import value_of
+
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_BRACE_OPEN, _BRACE_CLOSE, _RETURN = b"{}\r"
+_VALUE = msgspec.json.Decoder()
+
+
+class LineDecoder:
+    """Decodes some columns of JSON lines. Any number of threads may use one."""
+
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self._columns = columns
+        keys = [key for column in columns for key in _keys(column)]
+        names = {key: f"f{index}" for index, key in enumerate(dict.fromkeys(keys))}
+        self._readers = tuple(_reader(column, keys, names) for column in columns)
+        fields: dict[str, tuple[str, Any, Any]] = {}
+        for column, reader in zip(columns, self._readers, strict=True):
+            for key in _keys(column):
+                fields[key] = (names[key], *reader.field)
+        self._type = msgspec.defstruct(
+            "Row",
+            list(fields.values()),
+            rename={name: key for key, name in names.items()},
+            gc=False,  # decoded JSON holds no cycles
+        )
+        self._decoder = msgspec.json.Decoder(self._type)
+
+    def decode(self, text: bytes, lines: RowLines) -> tuple[list[pa.Array], dict[int, str]]:
+        """Decode the rows of a text.
+
+        Returns:
+            one array a column, without nulls, and what is wrong with each bad row.
+        """
+        rows = self._rows(text, lines)
+        values = [reader.values(rows) for reader in self._readers]
+        arrays = [reader.array(some) for reader, some in zip(self._readers, values, strict=True)]
+        doubts: dict[int, list[int]] = {}  # columns in doubt, by row
+        for index, (reader, array) in enumerate(zip(self._readers, arrays, strict=True)):
+            for row in reader.doubtful(values[index]) if array is None else ():
+                doubts.setdefault(row, []).append(index)
+        problems: dict[int, str] = {}
+        for row, doubted in doubts.items():
+            line = text[lines.starts[row] : lines.stops[row]]
+            found = self._slowly(line, [self._columns[index] for index in doubted])
+            for place, index in enumerate(doubted):
+                reader = self._readers[index]
+                good = not isinstance(found, str)
+                values[index][row] = reader.patch(found[place]) if good else reader.blank
+            if isinstance(found, str):
+                problems[row] = found
+        for index, reader in enumerate(self._readers):
+            if arrays[index] is None:
+                arrays[index] = reader.array(values[index])
+        return [array for array in arrays if array is not None], problems
+
+    def _rows(self, text: bytes, lines: RowLines) -> list[Any]:
+        if _one_object_a_line(text, lines):
+            try:
+                rows = self._decoder.decode_lines(text)
+            except _REFUSED:
+                rows = []
+            if len(rows) == len(lines.starts):
+                return rows
+        decode = self._decoder.decode
+        refused = self._type(**dict.fromkeys(self._type.__struct_fields__))
+        rows = []
+        for start, stop in zip(lines.starts.tolist(), lines.stops.tolist(), strict=True):
+            try:
+                rows.append(decode(text[start:stop]))
+            except _REFUSED:
+                rows.append(refused)
+        return rows
+
+    def _slowly(self, line: bytes, columns: list[Column]) -> list[Any] | str:
+        """Read some columns of one line, or say why that cannot be done."""
+        try:
+            row = _load(line.decode("utf-8", "surrogateescape"))  # other fields may hold anything
+            return [value_of(row, column) for column in columns]
+        except DataError as exc:
+            return str(exc)
+
+
+def load_line(line: bytes) -> Any:
+    """Decode a whole line as Python's ``json`` does: NaN is fine, the last of equal keys wins.
+
+    Raises:
+        DataError: the line is not JSON, or not UTF-8.
+    """
+    try:
+        return _VALUE.decode(line)
+    except _REFUSED:
+        pass
+    try:
+        return _load(line.decode())
+    except UnicodeDecodeError as exc:
+        raise DataError(f"a line must be UTF-8, got the byte {line[exc.start]:#04x}") from exc
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as exc:
+        raise DataError(
+            f"a line must be one JSON object, this one is not ({exc.msg}: character {exc.pos})"
+        ) from exc
+    except (ValueError, RecursionError) as exc:
+        raise DataError(
+            f"a line must be one JSON object, this one is beyond limits ({exc})"
+        ) from exc
+
+
+class _Reader(ABC):
+    """Takes one column out of decoded rows."""
+
+    field: tuple[Any, Any]  # type and default of each of its keys
+    blank: Any  # what stands in for a bad row
+
+    @abstractmethod
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        """Collect the values, one a row; None where the typed decoder refused the row."""
+
+    @abstractmethod
+    def array(self, values: list[Any]) -> pa.Array | None:
+        """Make the column; None if a value is in doubt."""
+
+    @abstractmethod
+    def doubtful(self, values: list[Any]) -> list[int]:
+        """Find the rows in doubt."""
+
+    def patch(self, value: Any) -> Any:
+        """Turn what ``value_of`` found into a value of the list."""
+        return value
+
+
+class _Text(_Reader):
+    blank = ""
+
+    def __init__(self, column: Column, name: str) -> None:
+        self.field = (str | None, "" if column.missing == "empty" else None)
+        self._get = attrgetter(name)
+
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        return list(map(self._get, rows))
+
+    def array(self, values: list[Any]) -> pa.Array | None:
+        return None if None in values else pa.array(values, TEXT)
+
+    def doubtful(self, values: list[Any]) -> list[int]:
+        return [row for row, value in enumerate(values) if value is None]
+
+
+class _Tokens(_Reader):
+    blank = b"[]"
+
+    def __init__(self, column: Column, name: str) -> None:
+        empty = b"[]" if column.missing == "empty" else b""
+        self.field = (msgspec.Raw, msgspec.Raw(empty))
+        self._get = attrgetter(name)
+
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        return list(map(self._get, rows))
+
+    def array(self, values: list[Any]) -> pa.Array | None:
+        return None if None in values else parse_token_lists(values)
+
+    def doubtful(self, values: list[Any]) -> list[int]:
+        return doubtful_lists(values)
+
+    def patch(self, value: Any) -> Any:
+        return json.dumps(value.tolist()).encode()
+
+
+class _Loose(_Reader):
+    """A dotted path, or a key that several columns want: read from untyped values."""
+
+    field = (Any, msgspec.UNSET)
+
+    def __init__(self, column: Column, names: dict[str, str], typed: _Text | _Tokens) -> None:
+        self._column = column
+        self._typed = typed
+        self._gets = [(key, attrgetter(names[key])) for key in _keys(column)]
+        self.blank = typed.blank
+
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        return [self._value(row) for row in rows]
+
+    def array(self, values: list[Any]) -> pa.Array | None:
+        return self._typed.array(values)
+
+    def doubtful(self, values: list[Any]) -> list[int]:
+        return [row for row, value in enumerate(values) if value is None]
+
+    def patch(self, value: Any) -> Any:
+        return self._typed.patch(value)
+
+    def _value(self, row: Any) -> Any:
+        there = {key: get(row) for key, get in self._gets}
+        some = {key: value for key, value in there.items() if value is not msgspec.UNSET}
+        try:
+            return self.patch(value_of(some, self._column))
+        except DataError:
+            return None  # said again, with the whole row at hand
+
+
+def _reader(column: Column, keys: list[str], names: dict[str, str]) -> _Reader:
+    typed = (_Text if column.kind == "text" else _Tokens)(column, names[column.path])
+    if len(_keys(column)) == 1 and keys.count(column.path) == 1:
+        return typed
+    return _Loose(column, names, typed)
+
+
+def _keys(column: Column) -> tuple[str, ...]:
+    """Top-level keys that may hold a column: its whole path, and the first part of it."""
+    return tuple(dict.fromkeys((column.path, column.path.split(".")[0])))
+
+
+def _one_object_a_line(text: bytes, lines: RowLines) -> bool:
+    if not len(lines.starts):
+        return True
+    letters = np.frombuffer(text, np.uint8)
+    last = letters[lines.stops - 1]
+    if (last == _RETURN).any():
+        last = np.where(last == _RETURN, letters[lines.stops - 2], last)
+    return bool((letters[lines.starts] == _BRACE_OPEN).all() and (last == _BRACE_CLOSE).all())

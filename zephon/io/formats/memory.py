@@ -1,0 +1,142 @@
+"""Rows in memory: the user's own objects, read as columns or copied as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from zephon.errors import DataError, DatasetError
+from zephon.io.fields import TEXT, Column, Field
+from zephon.io.formats.arrow_columns import token_lists
+from zephon.io.formats.format import (
+    DecodedGroup,
+    Faults,
+    Format,
+    GroupReader,
+    columns_batch,
+    held_bytes,
+)
+from zephon.io.in_memory import InMemoryShard
+from zephon.io.payload import RowSource
+from zephon.io.shard import Shard
+from zephon.io.values import fields_of, value_of
+
+GROUP_ROWS = 4096
+_LOOKED_AT = 64  # rows that tell the fields
+
+
+class Memory(Format):
+    """``InMemoryShard``s; there is no file."""
+
+    kind = "in_memory"
+    suffixes = ()
+
+    def count(self, dataset: str, path: Path) -> Shard:
+        """Refuse: rows in memory have no path."""
+        raise DatasetError(
+            f"dataset {dataset!r}: rows in memory have no path, got {str(path)!r}; use "
+            f"Dataset.from_dict"
+        )
+
+    def fields(self, dataset: str, shards: Sequence[Shard]) -> tuple[tuple[Field, ...], bool]:
+        """Look at the first rows of the first shard that has any; never complete."""
+        first = next((shard for shard in shards if shard.rows), None)
+        if first is None:
+            return (), False
+        rows = _rows(first)
+        return fields_of(rows[index] for index in range(min(_LOOKED_AT, len(rows)))), False
+
+    def reader(
+        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+    ) -> GroupReader:
+        """Make the reader; whether a field is there shows only row by row."""
+        return MemoryGroups(shards, columns, payload=payload)
+
+
+class MemoryGroups(GroupReader):
+    """Reads columns out of the user's rows, one value at a time."""
+
+    def __init__(
+        self, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+    ) -> None:
+        self._shards = shards
+        self._columns = columns
+        self._payload = payload
+
+    def read(self, shard: int, group: int) -> DecodedGroup:
+        """Read the columns of one group of rows."""
+        about = self._shards[shard]
+        start = group * GROUP_ROWS
+        rows = _rows(about).getsamples(range(start, start + int(about.group_rows[group])))
+        problems: dict[int, str] = {}
+        arrays = [_ARRAYS[column.kind](rows, column, problems) for column in self._columns]
+        return DecodedGroup(
+            columns=columns_batch(self._columns, arrays, len(rows)),
+            faults=(Faults.of(problems),) if problems else (),
+            payload=ObjectRows(rows) if self._payload else None,
+            bytes=held_bytes(arrays) + 8 * len(rows),
+        )
+
+
+class ObjectRows(RowSource):
+    """Some of the user's rows; each is copied when it is looked at."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = rows
+
+    def row(self, index: int) -> Any:
+        """Copy one row, whatever object it is."""
+        return deepcopy(self._rows[index])
+
+
+def in_memory_shard(key: int, rows: InMemoryShard) -> Shard:
+    """Describe one shard of rows in memory."""
+    full, rest = divmod(len(rows), GROUP_ROWS)
+    return Shard(
+        name=str(key),
+        path="",
+        rows=len(rows),
+        bytes=rows.raw_bytes,
+        decoded_bytes=rows.raw_bytes,
+        group_rows=np.array([GROUP_ROWS] * full + [rest] * bool(rest), dtype=np.int64),
+        memory=rows,
+    )
+
+
+def _texts(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
+    values = [""] * len(rows)
+    for index, row in enumerate(rows):
+        try:
+            values[index] = value_of(row, column)
+        except DataError as exc:
+            problems.setdefault(index, f": {exc}; mend or remove the row")
+    return pa.array(values, TEXT)
+
+
+def _token_lists(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
+    values = [np.empty(0, np.int32)] * len(rows)
+    for index, row in enumerate(rows):
+        try:
+            values[index] = value_of(row, column)
+        except DataError as exc:
+            problems.setdefault(index, f": {exc}; mend or remove the row")
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=offsets[1:])
+    return token_lists(offsets, pa.array(np.concatenate(values), pa.int32()))
+
+
+_ARRAYS: dict[str, Callable[[Sequence[Any], Column, dict[int, str]], pa.Array]] = {
+    "text": _texts,
+    "tokens": _token_lists,
+}
+
+
+def _rows(shard: Shard) -> InMemoryShard:
+    return cast(InMemoryShard, shard.memory)

@@ -1,0 +1,157 @@
+"""The files of a dataset's directory: which are data, which are passed over, and why.
+
+Only direct children count. Order is bytewise by name, the same on every machine and store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from zephon.errors import DatasetError
+
+_TEMPORARY = (".tmp", ".temp", ".part", ".partial", ".incomplete", ".crdownload", ".swp", "~")
+_INDEXES = ("index.json", "_index.json")
+_NOT_YET = {
+    ".jsonl.bz2": "JSONL compressed with bzip2 is not read yet",
+    ".jsonl.xz": "JSONL compressed with xz is not read yet",
+    ".vortex": "Vortex is not read yet",
+    ".lance": "Lance is not read yet",
+    ".mds": "MDS is not read yet",
+    ".mds.zstd": "MDS is not read yet",
+    ".json": "not JSON lines by its name; rename it if it holds one object a line",
+    ".ndjson": "not JSON lines by its name; rename it to .jsonl if it is",
+    ".txt": "not data; plain text has no rows",
+    ".csv": "not data; CSV is not read",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The direct children of a directory, sorted.
+
+    files: names of the data files, bytewise in order; all of one kind.
+    kind: the format of those files.
+    passed_over: one line for each other entry: its name and why it is not data.
+    """
+
+    files: tuple[str, ...]
+    kind: str
+    passed_over: tuple[str, ...]
+
+
+def list_directory(
+    name: str, directory: Path, suffixes: Mapping[str, Collection[str]], fmt: str | None
+) -> Listing:
+    """List a directory and decide its format.
+
+    Args:
+        name: the dataset, for messages.
+        directory: an existing local directory.
+        suffixes: file suffixes of each known format.
+        fmt: the one format to read; None decides by the files.
+
+    Raises:
+        DatasetError: no data file, or data files of several formats.
+    """
+    try:
+        with os.scandir(directory) as children:
+            entries = sorted(children, key=lambda entry: os.fsencode(entry.name))
+    except OSError as exc:
+        raise DatasetError(
+            f"dataset {name!r}: the directory {str(directory)!r} must be readable, got {exc}"
+        ) from exc
+    found: dict[str, list[str]] = {}
+    reasons: dict[str, str] = {}
+    for entry in entries:
+        reason = _reason(entry)
+        kind = None if reason else _kind(entry.name, suffixes)
+        if kind is None:
+            reasons[entry.name] = reason or _unknown(entry.name)
+        else:
+            found.setdefault(kind, []).append(entry.name)
+    if fmt is None and len(found) > 1:
+        raise DatasetError(_mixed(name, directory, found))
+    kind = fmt or next(iter(found), None)
+    if kind is None or kind not in found:
+        everything = reasons | _others(found, fmt)
+        raise DatasetError(_nothing(name, directory, fmt, suffixes, everything))
+    reasons |= _others(found, fmt)
+    order = sorted(reasons, key=os.fsencode)
+    return Listing(tuple(found[kind]), kind, tuple(f"{key}: {reasons[key]}" for key in order))
+
+
+def _reason(entry: os.DirEntry[str]) -> str | None:
+    """Why an entry cannot be data whatever its suffix is; None if it may be."""
+    name = entry.name
+    if entry.is_dir():
+        return "a directory; only direct children are read"
+    if not entry.is_file():
+        return "a broken link" if entry.is_symlink() else "not a regular file"
+    if name in _INDEXES:
+        return "an index; not used yet"
+    if name.startswith("."):
+        return "hidden" if not name.endswith(".crc") else "a checksum"
+    if name.startswith("_"):
+        return "a marker"
+    if name.endswith(".crc"):
+        return "a checksum"
+    return "temporary" if name.endswith(_TEMPORARY) else None
+
+
+def _kind(file: str, suffixes: Mapping[str, Collection[str]]) -> str | None:
+    lowered = file.lower()
+    for kind, endings in suffixes.items():
+        if lowered.endswith(tuple(endings)):
+            return kind
+    return None
+
+
+def _unknown(file: str) -> str:
+    lowered = file.lower()
+    return next((why for end, why in _NOT_YET.items() if lowered.endswith(end)), "not data")
+
+
+def _others(found: Mapping[str, list[str]], fmt: str | None) -> dict[str, str]:
+    return {
+        file: f"{kind}; only {fmt} is read"
+        for kind, files in found.items()
+        if fmt is not None and kind != fmt
+        for file in files
+    }
+
+
+def _mixed(name: str, directory: Path, found: Mapping[str, list[str]]) -> str:
+    kinds = " and ".join(
+        f"{kind} ({len(files)}, such as {files[0]!r})" for kind, files in sorted(found.items())
+    )
+    options = " or ".join(f"fmt={kind!r}" for kind in sorted(found))
+    return (
+        f"dataset {name!r}: the directory {str(directory)!r} must hold one format, got {kinds}; "
+        f"pass {options} to read one of them"
+    )
+
+
+def _nothing(
+    name: str,
+    directory: Path,
+    fmt: str | None,
+    suffixes: Mapping[str, Collection[str]],
+    reasons: Mapping[str, str],
+) -> str:
+    kinds = [fmt] if fmt else list(suffixes)
+    wanted = ", ".join(suffix for kind in kinds for suffix in suffixes[kind])
+    return (
+        f"dataset {name!r}: Unsupported dataset format at path {str(directory)!r}: no file with "
+        f"one of the suffixes {wanted}; found {_some(reasons.items())}; pass the directory that "
+        f"holds the data files"
+    )
+
+
+def _some(reasons: Iterable[tuple[str, str]]) -> str:
+    lines = [f"{name!r} ({reason})" for name, reason in reasons]
+    if not lines:
+        return "nothing: the directory is empty"
+    return ", ".join(lines[:10]) + (f" and {len(lines) - 10} more" if len(lines) > 10 else "")

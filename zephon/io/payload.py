@@ -1,0 +1,88 @@
+"""Whole rows, decoded only when someone looks at one.
+
+A payload is a list of sources (decoded row groups, raw lines, the user's own rows) and, for each of
+its rows, which source holds it and where: moving rows about moves two integers a row.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class RowSource(ABC):
+    """Rows of one row group; any number of threads may read at once."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def row(self, index: int) -> Any:
+        """Make a fresh Python value of one row; nothing in it is shared with the source."""
+
+
+class Payload:
+    """Rows by reference, in any order, each as often as wanted.
+
+    sources: where the rows lie.
+    source_of: which source holds each row, shape [rows], int32.
+    row_of: the row's position in its source, shape [rows], int64. Both are kept, not copied.
+    """
+
+    __slots__ = ("_row_of", "_source_of", "_sources")
+
+    def __init__(
+        self,
+        sources: tuple[RowSource, ...],
+        source_of: NDArray[np.int32],
+        row_of: NDArray[np.int64],
+    ) -> None:
+        self._sources = sources
+        self._source_of = source_of
+        self._row_of = row_of
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def __repr__(self) -> str:
+        return f"Payload({len(self)} rows in {len(self._sources)} groups)"
+
+    def row(self, i: int) -> Any:
+        """Decode row i: a dict (any JSON value from JSONL, any object from memory).
+
+        Each call gives a fresh copy that the caller may change.
+
+        Raises:
+            DataError: the row cannot be decoded; the message says where it lies.
+        """
+        return self._sources[self._source_of[i]].row(int(self._row_of[i]))
+
+    def take(self, indices: NDArray[np.int64]) -> Payload:
+        """Pick rows, in the order of ``indices``; lets go of sources that hold none of them."""
+        source_of, row_of = self._source_of[indices], self._row_of[indices]
+        if len(self._sources) == 1:
+            return Payload(self._sources, source_of, row_of)
+        used, renumbered = np.unique(source_of, return_inverse=True)
+        sources = tuple(self._sources[index] for index in used.tolist())
+        return Payload(sources, renumbered.astype(np.int32), row_of)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Payload]) -> Payload:
+        """Put payloads one after another; a source that several share is held once."""
+        if len(parts) == 1:
+            return parts[0]
+        number: dict[int, int] = {}
+        sources: list[RowSource] = []
+        source_of = [np.empty(0, np.int32)]
+        for part in parts:
+            for source in part._sources:
+                if id(source) not in number:
+                    number[id(source)] = len(sources)
+                    sources.append(source)
+            numbers = np.array([number[id(source)] for source in part._sources], np.int32)
+            source_of.append(numbers[part._source_of])
+        row_of = [np.empty(0, np.int64), *(part._row_of for part in parts)]
+        return cls(tuple(sources), np.concatenate(source_of), np.concatenate(row_of))

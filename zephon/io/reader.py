@@ -1,0 +1,177 @@
+"""Rows of one dataset by (shard, row), as columns, in the order asked for.
+
+Rows that follow one another cost slices and at most one copy; rows at random cost one ``take`` a
+row group and one to restore the order. No Python work a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from zephon.errors import DataError
+from zephon.io.dataset import Dataset
+from zephon.io.fields import Column
+from zephon.io.formats import FORMATS
+from zephon.io.formats.format import DecodedGroup, columns_batch
+from zephon.io.group_cache import GroupCache
+from zephon.io.payload import Payload, RowSource
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TakenRows:
+    """Rows in the order asked for.
+
+    columns: one column a ``Column``, named by its path, of its type, without nulls. May share
+        memory with cached row groups; read-only.
+    payload: the whole rows, if the reader was made with ``payload=True``.
+    """
+
+    columns: pa.RecordBatch
+    payload: Payload | None
+
+
+class RowReader:
+    """Reads some columns of one dataset; any number of threads may call ``take`` at once.
+
+    Args:
+        dataset: whose rows.
+        columns: what is read of each row; may be empty.
+        payload: hand out whole rows too.
+        cache: where decoded row groups are kept; readers of any datasets may share one.
+
+    Raises:
+        DatasetError: a Parquet shard lacks a column, or has it in another type.
+    """
+
+    def __init__(
+        self, dataset: Dataset, columns: tuple[Column, ...], *, payload: bool, cache: GroupCache
+    ) -> None:
+        self._dataset = dataset
+        self._columns = columns
+        self._cache = cache
+        self._kept_rows = payload
+        self._groups = FORMATS[dataset.kind].reader(
+            dataset.name, dataset.shards, columns, payload=payload
+        )
+        counts = [len(shard.group_rows) for shard in dataset.shards]
+        self._first_group = _bounds(np.array(counts, dtype=np.int64))
+        self._first_row = _bounds(dataset.counts())
+        sizes = [shard.group_rows for shard in dataset.shards]
+        self._starts = _bounds(np.concatenate(sizes) if sizes else np.empty(0, np.int64))
+
+    def take(self, shards: NDArray[np.int64], rows: NDArray[np.int64]) -> TakenRows:
+        """Read rows.
+
+        Args:
+            shards: position of each row's shard in ``dataset.shards``, shape [n].
+            rows: position of each row in its shard, shape [n].
+
+        Raises:
+            DataError: one of these rows is bad; names dataset, shard, row and field. Bad rows
+                that are not asked for never raise.
+            ShardError: a file cannot be read.
+            IndexError: there is no such row.
+        """
+        positions = self._positions(shards, rows)
+        groups = np.searchsorted(self._starts, positions, side="right") - 1
+        order = None
+        if (groups[1:] < groups[:-1]).any():
+            order = np.argsort(groups, kind="stable")
+            groups, positions = groups[order], positions[order]
+        cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+        pieces: list[pa.RecordBatch] = []
+        sources: list[RowSource] = []
+        source_of = np.zeros(len(positions), np.int32)
+        fault: tuple[int, int, str] | None = None  # of the bad row asked for first
+        inside = positions - self._starts[groups]
+        for start, stop in pairwise([0, *cuts.tolist(), len(positions)]):
+            if start == stop:
+                continue
+            decoded = self._group(int(groups[start]))
+            wanted = inside[start:stop]
+            for faults in decoded.faults:
+                if found := faults.first(wanted):
+                    index = start + found[0]
+                    asked = index if order is None else int(order[index])
+                    candidate = (asked, int(positions[index]), found[1])
+                    fault = min(fault or candidate, candidate)
+            pieces.append(_pick(decoded.columns, wanted))
+            if decoded.payload is not None:
+                source_of[start:stop] = len(sources)
+                sources.append(decoded.payload)
+        if fault is not None:
+            raise self._error(fault[1], fault[2])
+        columns = self._joined(pieces, len(positions))
+        payload = Payload(tuple(sources), source_of, inside) if self._kept_rows else None
+        if order is not None:
+            back = np.empty_like(order)
+            back[order] = np.arange(len(order))
+            columns = columns.take(pa.array(back)) if self._columns else columns
+            payload = payload and payload.take(back)
+        return TakenRows(columns, payload)
+
+    def _positions(self, shards: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number rows over all shards, end to end."""
+        known = len(self._first_row) - 1
+        if len(shards) and not (shards.min() >= 0 and shards.max() < known):
+            raise IndexError(
+                f"dataset {self._dataset.name!r}: shards must be 0 to {known - 1}, got "
+                f"{shards.min()} to {shards.max()}"
+            )
+        positions = self._first_row[shards] + rows
+        wrong = (rows < 0) | (positions >= self._first_row[shards + 1])
+        if wrong.any():
+            first = int(wrong.argmax())
+            shard = self._dataset.shards[shards[first]]
+            raise IndexError(
+                f"dataset {self._dataset.name!r}, shard {shard.name!r}: row must be 0 to "
+                f"{shard.rows - 1}, got {rows[first]}"
+            )
+        return positions
+
+    def _group(self, group: int) -> DecodedGroup:
+        shard = int(np.searchsorted(self._first_group, group, side="right")) - 1
+        number = group - int(self._first_group[shard])
+        identity = self._dataset.shards[shard].identity
+        key = (identity, number, self._columns, self._kept_rows)
+        return self._cache.get(
+            key, lambda: self._groups.read(shard, number), lambda decoded: decoded.bytes
+        )
+
+    def _joined(self, pieces: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
+        if len(pieces) == 1:
+            return pieces[0]
+        arrays = [
+            pa.concat_arrays([piece.column(index) for piece in pieces])
+            if pieces
+            else pa.array([], column.type)
+            for index, column in enumerate(self._columns)
+        ]
+        return columns_batch(self._columns, arrays, rows)
+
+    def _error(self, position: int, detail: str) -> DataError:
+        shard = int(np.searchsorted(self._first_row, position, side="right")) - 1
+        row = position - int(self._first_row[shard])
+        name = self._dataset.shards[shard].name
+        return DataError(f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}")
+
+
+def _pick(columns: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
+    """Slice where rows follow one another, else copy."""
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first == len(rows) - 1 and (rows[1:] - rows[:-1] == 1).all():
+        return columns.slice(first, len(rows))
+    if not columns.num_columns:
+        return columns_batch((), (), len(rows))
+    return columns.take(pa.array(rows))
+
+
+def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    bounds = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=bounds[1:])
+    return bounds

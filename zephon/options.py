@@ -1,0 +1,202 @@
+"""Settings of a run: who delivers what, how fast, with how much memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from zephon.errors import NotYetError, PlanError, nearest
+
+DEFAULT_RUN_ID = "default_run_id"
+DEFAULT_MEMORY_BUDGET = 256 << 20
+
+IpcTransport = Literal["socketpair", "pipe"]
+
+RUNNERS = ("auto", "threads", "inline")
+_LATER_RUNNERS = ("process", "ray", "remote")
+_MAPPINGS = ("contiguous", "interleaved")
+_BACKENDS = ("auto", "gigatoken", "tokenizers")
+_RENAMED = {"shm_min_size": "shm_min_item_bytes", "coalesce_tensors": "shm_coalesce"}
+_LATER = {
+    "mtp_mode": False,
+    "aggregate_dir": None,
+    "aggregate_store": None,
+    "ledger": None,
+    "token_cache": None,
+    "progress": False,
+    "on_metrics": None,
+    "io_options": None,
+    "metrics_sink_config": None,
+    "execution_tracking": None,
+    "flush_every_k_chunks": None,
+    "per_stage_runner": {},
+}
+NO_EFFECT = (
+    "mp_context", "worker_allocation", "deterministic", "default_stage_prefetch",
+    "per_stage_prefetch", "op_queue_capacity", "ipc_transport", "ipc_buffer_bytes",
+    "mixture_config", "allow_latency_flush_in_deterministic", "shutdown_mode",
+    "auto_validation", "mtp_buffer", "mtp_buffer_bytes", "mtp_prefetch", "mtp_auto_checkpoint",
+    "shm_enabled", "shm_coalesce", "shm_min_item_bytes", "shm_min_new_allocation_bytes",
+    "shm_min_forward_bytes", "shm_compact_above_ratio", "shm_compact_min_savings_bytes",
+    "shm_max_coalesced_bytes", "max_worker_retries", "aggregate_timeout_s",
+    "aggregate_serializer", "aggregate_compressor", "run_id",
+)  # fmt: skip
+
+
+@dataclass(slots=True, kw_only=True)
+class RuntimeOptions:
+    """All settings of ``Pipeline.options`` with their defaults.
+
+    Of these, ``canonical_replicas`` and ``global_batch_size`` decide what is delivered; all others
+    decide how fast, to whom, and with how much memory. Those in ``NO_EFFECT`` are accepted for
+    code that sets them; ``explain()`` lists the ones that were set.
+    """
+
+    runner: str | None = None
+    per_stage_runner: dict[int, str] = field(default_factory=dict)
+    run_id: str = DEFAULT_RUN_ID
+    mp_context: Any = "spawn"
+    worker_allocation: str = "fit_to_ops"
+    max_workers: int | None = None
+    deterministic: bool = True
+    prefetch_batches: int | None = None
+    default_stage_prefetch: int | None = None
+    per_stage_prefetch: dict[int, int] = field(default_factory=dict)
+    op_queue_capacity: int | None = None
+    ipc_transport: IpcTransport = "socketpair"
+    ipc_buffer_bytes: int = 512 << 10
+    mixture_config: Any = None
+    io_options: Any = None
+    allow_latency_flush_in_deterministic: bool = True
+    flush_every_k_chunks: int | None = None
+    shutdown_mode: str = "graceful"
+    auto_validation: str = "strict"
+    mtp_mode: bool = False
+    mtp_buffer: int | None = None
+    mtp_buffer_bytes: int = 8 << 20
+    mtp_prefetch: int | None = None
+    mtp_auto_checkpoint: bool = True
+    world_size: int = 1
+    global_rank: int = 0
+    dp_degree: int | None = None
+    dp_group_id: int | None = None
+    canonical_replicas: int | None = None
+    mapping_strategy: str | None = None
+    shm_enabled: bool = True
+    shm_coalesce: bool = True
+    shm_min_item_bytes: int = 4096
+    shm_min_new_allocation_bytes: int = 1 << 20
+    shm_min_forward_bytes: int = 128 << 10
+    shm_compact_above_ratio: float = 8.0
+    shm_compact_min_savings_bytes: int = 16 << 20
+    shm_max_coalesced_bytes: int = 64 << 20
+    max_worker_retries: int = 3
+    aggregate_dir: str | None = None
+    aggregate_store: str | None = None
+    aggregate_timeout_s: float = 180.0
+    aggregate_serializer: str = "msgpack"
+    aggregate_compressor: str = "zstd"
+    execution_tracking: Any = None
+    metrics_sink_config: Any = None
+    global_batch_size: int | None = None
+    memory_budget: int | str | None = None
+    tokenizer_backend: str = "auto"
+    ledger: str | None = None
+    token_cache: Any = None
+    progress: bool = False
+    on_metrics: Any = None
+    _given: set[str] = field(default_factory=set, repr=False)
+
+    def update(self, **settings: Any) -> None:
+        """Set options by name; all are checked before any is set.
+
+        Raises:
+            TypeError: a name that was replaced; names its successor.
+            PlanError: an unknown name or a value that cannot be; names the nearest right one.
+            NotYetError: a documented setting that this version does not have.
+        """
+        known = {f.name for f in fields(self) if not f.name.startswith("_")}
+        for name, value in settings.items():
+            if name in _RENAMED:
+                raise TypeError(f"options: {name} was replaced by {_RENAMED[name]}")
+            if name not in known:
+                raise PlanError(f"options: unknown option {name!r}; {nearest(name, known)}")
+            _check(name, value)
+        for name, value in settings.items():
+            setattr(self, name, value)
+            self._given.add(name)
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """Names that were set and mean nothing to this engine."""
+        return tuple(sorted(self._given.intersection(NO_EFFECT)))
+
+    @property
+    def budget_bytes(self) -> int:
+        """Bytes that decoded row groups and rows in flight may take together."""
+        if self.memory_budget is None:
+            return DEFAULT_MEMORY_BUDGET
+        return parse_size(self.memory_budget)
+
+
+_SUFFIXES = {"tb": 1 << 40, "gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "b": 1}
+
+
+def parse_size(size: int | str) -> int:
+    """Read a size in bytes; suffixes are powers of 1,024.
+
+    >>> parse_size("1.5gb")
+    1610612736
+
+    Raises:
+        PlanError: it is no positive size.
+    """
+    if isinstance(size, bool) or not isinstance(size, int | str):
+        raise PlanError(f"a size must be bytes or text such as '512mb', got {size!r}")
+    if isinstance(size, int):
+        value = size
+    else:
+        text = size.strip().lower()
+        suffix = next((s for s in _SUFFIXES if text.endswith(s)), "")
+        try:
+            number = float(text.removesuffix(suffix))
+            value = int(number * _SUFFIXES.get(suffix, 1))
+        except (ValueError, OverflowError):
+            raise PlanError(f"a size must be bytes or text such as '512mb', got {size!r}") from None
+    if value < 1:
+        raise PlanError(f"a size must be at least 1 byte, got {size!r}")
+    return value
+
+
+def _check(name: str, value: Any) -> None:
+    if name in _LATER and value is not None and value != _LATER[name]:
+        raise NotYetError(f"options: {name}={value!r} is not there yet; leave it out")
+    match name:
+        case "runner" if value is not None:
+            if value in _LATER_RUNNERS:
+                raise NotYetError(f"options: runner={value!r} is not there yet; use 'threads'")
+            _one_of(name, value, RUNNERS)
+        case "mapping_strategy" if value is not None:
+            _one_of(name, value, _MAPPINGS)
+        case "tokenizer_backend":
+            _one_of(name, value, _BACKENDS)
+        case "memory_budget" if value is not None:
+            parse_size(value)
+        case "world_size":
+            _integer(name, value, 1)
+        case "global_rank" | "dp_group_id" | "prefetch_batches" if value is not None:
+            _integer(name, value, 0)
+        case "dp_degree" | "canonical_replicas" | "global_batch_size" | "max_workers" if (
+            value is not None
+        ):
+            _integer(name, value, 1)
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise PlanError(f"options: {name}={value!r} is unknown; {nearest(str(value), known)}")
+
+
+def _integer(name: str, value: Any, bound: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < bound:
+        raise PlanError(f"options: {name} must be an integer of at least {bound}, got {value!r}")

@@ -1,0 +1,59 @@
+"""Compiling is five steps in one function: rewrites, verify, lower, fusions, stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zephon.planner.fusions import FUSIONS, Fusion
+from zephon.planner.logical import Node
+from zephon.planner.lower import lower
+from zephon.planner.physical import PhysicalNode
+from zephon.planner.rewrites import REWRITES, Rule
+from zephon.planner.stages import Stage, make_stages
+from zephon.planner.verify import verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A compiled pipeline, with each form that it went through and the rules that changed it."""
+
+    logical: Node
+    optimized: Node
+    rewrites: tuple[str, ...]
+    physical: PhysicalNode
+    fusions: tuple[str, ...]
+    stages: tuple[Stage, ...]
+
+
+def compile_plan(
+    logical: Node,
+    *,
+    rewrites: tuple[Rule, ...] = REWRITES,
+    fusions: tuple[Fusion, ...] = FUSIONS,
+) -> Plan:
+    """Turn the chain that the calls built into one that runs.
+
+    Raises:
+        OptimizerError: a rule changed what the plan promises; names the rule.
+    """
+    optimized, fired = logical, []
+    for rule in rewrites:
+        new = rule(optimized)
+        if new is not optimized:
+            verify(rule.__name__, optimized, new)
+            fired.append(rule.__name__)
+            optimized = new
+    physical, fused = lower(optimized), []
+    for fusion in fusions:
+        joined = fusion(physical)
+        if joined is not physical:
+            fused.append(fusion.__name__)
+            physical = joined
+    return Plan(
+        logical=logical,
+        optimized=optimized,
+        rewrites=tuple(fired),
+        physical=physical,
+        fusions=tuple(fused),
+        stages=make_stages(physical),
+    )

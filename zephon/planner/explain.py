@@ -1,0 +1,139 @@
+"""The only printer of plans: logical, optimized, physical, then the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TypeVar
+
+from zephon.planner.compiler import Plan
+from zephon.planner.logical import Fetch, Node, PackFlat, ReadComponent
+from zephon.planner.physical import PhysicalNode, Segment
+from zephon.planner.tree import top_first
+
+N = TypeVar("N")
+_HIDDEN = {"input", "components", "steps", "tokenizer"}
+_SHOWN_PASSED_OVER = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What ``explain`` says of the run besides the plan.
+
+    lanes and ranks: lines about who reads what. workers: threads for segments. notes: what a
+    trainer should know (tokenizer back end, unused options, advice).
+    """
+
+    runner: str
+    workers: int
+    queue: int
+    memory_budget: int
+    lanes: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def explain_text(plan: Plan, facts: RunFacts) -> str:
+    """Print a plan for people."""
+    lines = ["Logical plan", *_chain(top_first(plan.logical), _logical_line)]
+    lines += ["", f"Optimized plan ({_rules(plan.rewrites)})"]
+    lines += _chain(top_first(plan.optimized), _logical_line)
+    lines += ["", f"Physical plan ({_rules(plan.fusions)})"]
+    lines += _chain(top_first(plan.physical), _physical_lines)
+    lines += ["", "Data", *_data_lines(plan)]
+    lines += ["", "Lanes and ranks", *(f"  {line}" for line in facts.lanes)]
+    if facts.notes:
+        lines += ["", "Notes", *(f"  {note}" for note in facts.notes)]
+    lines += ["", "Stages", *_stage_lines(plan, facts)]
+    return "\n".join(lines)
+
+
+def _rules(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if names else "no rule applied"
+
+
+def _chain(nodes: Iterable[N], show: Callable[[N], list[str]]) -> list[str]:
+    lines = []
+    for depth, node in enumerate(nodes):
+        first, *more = show(node)
+        lines.append("  " + "   " * depth + ("└─ " if depth else "") + first)
+        lines += ["  " + "   " * (depth + 1) + "   " + line for line in more]
+    return lines
+
+
+def _logical_line(node: Node) -> list[str]:
+    if isinstance(node, Fetch):
+        shown = "all" if node.columns is None else _columns(node.columns, payload=node.payload)
+        mix = ", ".join(f"{c.name} {c.share:.4g}" for c in node.components)
+        return [f"Fetch(columns={shown}, mixture=[{mix}])"]
+    return [_call(node)]
+
+
+def _physical_lines(node: PhysicalNode) -> list[str]:
+    if not isinstance(node, Segment):
+        return [_call(node)]
+    return ["Segment", *(f"{number}. {_call(s)}" for number, s in enumerate(node.steps, 1))]
+
+
+def _call(node: object) -> str:
+    """Show a node as a call with the fields that differ from their defaults."""
+    shown = []
+    for f in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, f.name)
+        if f.name in _HIDDEN or value == f.default:
+            continue
+        if f.name == "columns":
+            shown.append(f"columns={_columns(value, payload=getattr(node, 'payload', False))}")
+        elif f.name == "payload":
+            continue
+        elif is_dataclass(value):
+            shown.append(f"{f.name}={_call(value)}")
+        else:
+            shown.append(f"{f.name}={value!r}")
+    return f"{type(node).__name__}({', '.join(shown)})"
+
+
+def _columns(columns: tuple, *, payload: bool) -> str:
+    names = [f"{c.path}: {c.kind}" for c in columns]
+    return "[" + ", ".join([*names, *(["whole rows"] if payload else [])]) + "]"
+
+
+def _data_lines(plan: Plan) -> list[str]:
+    fetch = next(n for n in top_first(plan.optimized) if isinstance(n, Fetch))
+    lines = []
+    for component in fetch.components:
+        lines += [f"  {_component(component)}"]
+        shown = component.passed_over[:_SHOWN_PASSED_OVER]
+        lines += [f"    passed over {item}" for item in shown]
+        if len(component.passed_over) > len(shown):
+            lines.append(f"    passed over {len(component.passed_over) - len(shown)} more")
+    for node in top_first(plan.logical):
+        if isinstance(node, PackFlat) and node.left_out():
+            names = ", ".join(node.left_out())
+            lines.append(f"  pack_flat leaves out {names}: packed rows hold tokens only")
+    return lines
+
+
+def _component(c: ReadComponent) -> str:
+    return (
+        f"{c.name}: share {c.share:.4g}, {c.rows:,} rows in {c.shards:,} shards, "
+        f"{c.bytes / 1e6:,.1f} MB"
+    )
+
+
+def _stage_lines(plan: Plan, facts: RunFacts) -> list[str]:
+    lines = []
+    for stage in plan.stages:
+        names = ", ".join(
+            type(s).__name__
+            for node in stage.nodes
+            for s in (node.steps if isinstance(node, Segment) else (node,))
+        )
+        if stage.is_segment:
+            lines.append(
+                f"  stage {stage.index}: {names}  runner={facts.runner} "
+                f"workers={min(stage.parallelism, facts.workers)} (parallelism {stage.parallelism})"
+            )
+        else:
+            lines.append(f"  stage {stage.index}: {names}  queue={facts.queue}")
+    lines.append(f"  memory budget {facts.memory_budget / (1 << 20):,.0f} MiB")
+    return lines

@@ -1,0 +1,183 @@
+"""What arrays come from and leave as: lists, NumPy arrays or torch tensors.
+
+The only module that imports torch for batches, and only when somebody asks for a tensor. Values
+are never changed silently: a number that a wanted type cannot hold exactly is found before it is
+cast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.errors import MissingExtraError, PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the arrays of one answer become.
+
+    name: the type in words, for messages.
+    array: the NumPy type that token fields are computed in.
+    narrows: the type is narrower than ``array``: NumPy has no counterpart of it.
+    tensor: the torch type that token fields leave in; None: no tensors.
+    lists: True when everything leaves as nested lists.
+    low, high: every whole number from low to high is exact in the type.
+    whole: the type holds whole numbers only.
+    """
+
+    name: str
+    array: np.dtype[Any]
+    narrows: bool
+    tensor: Any
+    lists: bool
+    low: int
+    high: int
+    whole: bool
+
+
+def target_of(dtype: Any) -> Target:
+    """Read the ``dtype`` argument of ``to_training``.
+
+    Args:
+        dtype: "auto" (torch.long where torch is installed, else int64 arrays), a torch or NumPy
+            type, or None for nested lists.
+
+    Raises:
+        PlanError: it is none of these, or no type of numbers.
+    """
+    try:
+        return _target_of(dtype)
+    except TypeError:
+        raise PlanError(
+            "to_training: dtype must be 'auto', a torch or NumPy type of numbers, or None for "
+            f"lists, got {dtype!r}"
+        ) from None
+
+
+@lru_cache(maxsize=64)
+def _target_of(dtype: Any) -> Target:
+    if dtype is None:
+        return _numpy_target(np.dtype(np.int64), lists=True)
+    if isinstance(dtype, str) and dtype == "auto":
+        torch = _installed_torch()
+        return _numpy_target(np.dtype(np.int64)) if torch is None else _torch_target(torch.long)
+    if type(dtype).__module__ == "torch":
+        return _torch_target(dtype)
+    return _numpy_target(np.dtype(dtype))
+
+
+def _numpy_target(dtype: np.dtype[Any], *, lists: bool = False) -> Target:
+    low, high = _exact_range(dtype.kind in "iu", dtype.kind == "f", np, dtype)
+    return Target(str(dtype), dtype, False, None, lists, low, high, whole=dtype.kind != "f")
+
+
+def _torch_target(dtype: Any) -> Target:
+    torch = _torch()
+    floating = dtype.is_floating_point
+    whole = not (floating or dtype.is_complex or dtype == torch.bool)
+    low, high = _exact_range(whole, floating, torch, dtype)
+    plain = str(dtype).removeprefix("torch.")
+    narrows = not hasattr(np, plain)  # bfloat16 and the like: float32 until the very end
+    array = np.dtype(np.float32 if narrows else plain)
+    return Target(str(dtype), array, narrows, dtype, False, low, high, whole)
+
+
+def _exact_range(whole: bool, floating: bool, library: Any, dtype: Any) -> tuple[int, int]:
+    if whole:
+        limits = library.iinfo(dtype)
+        return int(limits.min), int(limits.max)
+    if not floating:
+        raise TypeError(dtype)
+    high = int(2 / float(library.finfo(dtype).eps))
+    return -high, high
+
+
+def misfit(values: NDArray[Any], target: Target) -> Any:
+    """Find a value that the target type would change; None when every value survives."""
+    if not values.size or (not target.narrows and np.can_cast(values.dtype, target.array)):
+        return None
+    if values.dtype.kind != "f":
+        low, high = values.min(), values.max()
+        return low if low < target.low else high if high > target.high else None
+    if not target.whole:
+        return None  # a fraction is rounded, as in any narrowing of floats
+    bad = ~((values >= target.low) & (values <= target.high) & (np.trunc(values) == values))
+    return values[bad][0] if bad.any() else None
+
+
+def typed(values: NDArray[Any], target: Target) -> Any:
+    """Hand a token-like array over in the target type; a tensor shares the array's memory."""
+    handed = untyped(values, target)
+    return handed if target.tensor is None else handed.to(target.tensor)
+
+
+def untyped(values: NDArray[Any], target: Target) -> Any:
+    """Hand an array over in its own type: list, array, or a tensor that shares its memory."""
+    if target.lists:
+        return values.tolist()
+    return values if target.tensor is None else _torch().from_numpy(values)
+
+
+def as_container(values: NDArray[Any], container: str) -> Any:
+    """Copy an array into what a record's payload holds: "list", "tuple", "np" or "pt"."""
+    match container:
+        case "list":
+            return values.tolist()
+        case "tuple":
+            return tuple(values.tolist())
+        case "np":
+            return values.copy()
+        case "pt":
+            return _torch().from_numpy(values.copy())
+        case _:
+            raise PlanError(f"records: container must be list, tuple, np or pt, got {container!r}")
+
+
+def is_array(value: Any) -> bool:
+    """Tell arrays and tensors from everything else a payload may hold."""
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def numbers(value: Any) -> NDArray[Any] | None:
+    """View or copy a payload value as a NumPy array; None if it does not hold plain numbers."""
+    try:
+        array = np.asarray(_without_torch(value))
+    except (ValueError, TypeError, OverflowError):
+        return None  # nested lists of unequal length, or objects that refuse
+    if not array.size and not is_array(value):
+        return array.astype(np.int64)  # an empty list has no type of its own
+    return array if array.dtype.kind in "biuf" else None
+
+
+def _without_torch(value: Any) -> Any:
+    if not hasattr(value, "detach"):
+        return value
+    tensor = value.detach().cpu()
+    try:
+        return tensor.numpy()
+    except TypeError:  # bfloat16 and the like, which NumPy does not have
+        return tensor.float().numpy()
+
+
+@cache
+def _installed_torch() -> Any:
+    # Imported late: torch is optional, and takes a second that a plan without tensors never needs.
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
+
+
+def _torch() -> Any:
+    torch = _installed_torch()
+    if torch is None:
+        raise MissingExtraError(
+            "tensors: torch is needed and is not installed; pip install 'zephon[torch]'"
+        )
+    return torch

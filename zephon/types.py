@@ -1,0 +1,246 @@
+"""Records and batches: what comes out of a pipeline, and what goes into its functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from zephon.batches import columns
+from zephon.batches.columns import BatchRows, Spans, TokenField, record_of
+from zephon.batches.identity import (
+    ChunkId,
+    ChunkOffset,
+    ComponentId,
+    ContributorRef,
+    DatasetId,
+    LaneId,
+    LineageIndex,
+    LineagePath,
+    LocalSampleId,
+    SampleCursor,
+    SampleCursorKey,
+    SampleId,
+    SampleMeta,
+    SampleNumeric,
+    SamplePayload,
+    SamplePayloadArray,
+    SamplePayloadAtom,
+    SamplePayloadDict,
+    ShardId,
+)
+from zephon.batches.record import SampleRecord, is_unread
+from zephon.batches.training import training_dict
+from zephon.batches.training_options import options_of
+from zephon.batches.training_rows import TrainingRows
+
+__all__ = [
+    "BatchRows",
+    "ChunkId",
+    "ChunkOffset",
+    "ComponentId",
+    "ContributorRef",
+    "DatasetId",
+    "LaneId",
+    "LineageIndex",
+    "LineagePath",
+    "LocalSampleId",
+    "SampleBatch",
+    "SampleCursor",
+    "SampleCursorKey",
+    "SampleId",
+    "SampleMeta",
+    "SampleNumeric",
+    "SamplePayload",
+    "SamplePayloadArray",
+    "SamplePayloadAtom",
+    "SamplePayloadDict",
+    "SampleRecord",
+    "ShardId",
+    "Spans",
+    "StreamItem",
+    "TokenField",
+    "record_of",
+]
+
+
+class SampleBatch:
+    """Records that are trained on together.
+
+    An engine's batch holds columns; its records are made when somebody asks for them. Once a
+    payload was looked at, or a record got another meta, the batch is what its records say.
+    Iterating gives the records in order. Batches are equal when their records are.
+
+    Args:
+        records: any number; the batch keeps them in this order.
+
+    Raises:
+        TypeError: something else than a record is among them.
+    """
+
+    __slots__ = ("__weakref__", "_built", "_rows")
+
+    def __init__(self, records: Iterable[SampleRecord]) -> None:
+        self._rows: BatchRows | None = None
+        self._built: dict[str, tuple[SampleRecord, ...]] = {"records": tuple(records)}
+        for i, record in enumerate(self._built["records"]):
+            if not isinstance(record, SampleRecord):
+                raise TypeError(
+                    f"SampleBatch: item {i} must be a SampleRecord, got {type(record).__name__}; "
+                    "write SampleRecord(meta, payload)"
+                )
+
+    @classmethod
+    def from_rows(cls, rows: BatchRows) -> SampleBatch:
+        """Wrap an engine's columns; nothing is copied, and no record is made."""
+        batch = cls.__new__(cls)
+        batch._rows = rows
+        batch._built = {}
+        return batch
+
+    @property
+    def records(self) -> tuple[SampleRecord, ...]:
+        """The records, the same objects every time; payloads are built one by one when read."""
+        if "records" not in self._built and self._rows is not None:
+            made = tuple(record_of(self._rows, i) for i in range(len(self._rows)))
+            # One step, so that two threads that ask at once get the same records.
+            self._built.setdefault("records", made)
+        return self._built["records"]
+
+    @property
+    def lane_ids(self) -> list[LaneId]:
+        """The lane of each record."""
+        return self._of_each(lambda rows: rows.lane.tolist(), lambda meta: meta.lane_id)
+
+    @property
+    def chunk_ids(self) -> list[ChunkId]:
+        """The chunk of each record."""
+        return self._of_each(columns.chunk_ids, lambda meta: meta.chunk_id)
+
+    @property
+    def ids(self) -> list[SampleId]:
+        """The sample of each record; of a packed one, the first that is in it."""
+        return self._of_each(columns.sample_ids, lambda meta: meta.sample_id)
+
+    @property
+    def lineage_paths(self) -> list[LineagePath]:
+        """The lineage of each record."""
+        return self._of_each(columns.lineage_paths, lambda meta: meta.lineage)
+
+    def to_training(
+        self,
+        *,
+        tokens_field: str = "auto",
+        return_labels: bool = False,
+        dtype: Any = "auto",
+        extra_fields: Iterable[str] = (),
+        ignore_index: int = -100,
+        rename_fields: Mapping[str, str] | None = None,
+        flatten: bool = False,
+        exclude_fields: Iterable[str] = (),
+        return_num_valid_tokens: bool = False,
+        return_loss_mask: bool = False,
+        return_cu_seqlens: bool = False,
+        return_padding_mask: bool = False,
+        eos_mask_loss: bool = False,
+        eos_token_id: int | None = None,
+        position_mode: str = "preserve",
+        **unknown: Any,
+    ) -> dict[str, Any]:
+        """Stack the records into what a training step takes.
+
+        Args:
+            tokens_field: the field with the token ids; "auto" takes the first that is there of
+                input_ids, tokens, token_ids, ids. The output is called input_ids all the same.
+            return_labels: shift: input_ids lose their last token, labels their first. Pack to one
+                token more than the model's context.
+            dtype: of tokens, labels, positions and extra fields. "auto" is torch.long where torch
+                is installed, else NumPy's int64; None gives nested lists.
+            extra_fields: further fields of the payload to stack; with labels they are shifted like
+                input_ids and must have a value for every token, or one a row.
+            ignore_index: the label of what is not trained on: padding, what a payload's loss_mask
+                leaves out, and with eos_mask_loss what follows ``eos_token_id``.
+            rename_fields: old output names to new ones, after everything else is made.
+            flatten: lay the rows of each array end to end.
+            exclude_fields: outputs to leave out, by their new names; unknown ones are ignored.
+            return_num_valid_tokens: add num_valid_tokens, the labels that count, an int.
+            return_loss_mask: add loss_mask, 1.0 where a label counts, float32.
+            return_cu_seqlens: add cu_seqlens and max_seqlen, int32, from payload positions: the
+                segment bounds of each row; with ``flatten`` of the whole batch.
+            return_padding_mask: add padding_mask, True on padding at the end of a row, bool.
+            eos_mask_loss: mask labels whose input is ``eos_token_id``.
+            eos_token_id: for ``eos_mask_loss``.
+            position_mode: "preserve" hands on the payload's positions where there are any;
+                "sequence" numbers each row from 0.
+            unknown: refused, with the nearest name that is known.
+
+        Returns:
+            ids and texts (lists, one entry a row), and arrays of shape [rows, tokens], tokens one
+            less with labels. Rows of unequal length are padded if the pipeline tokenized with
+            padding="longest", their padding masked. input_ids and labels are contiguous and share
+            no memory; without labels, arrays may be views of the batch.
+
+        Raises:
+            TypeError: an argument has no such name; payloads are neither all dicts nor all arrays;
+                names were given as one string.
+            ValueError: an argument does not fit, or a row does not: see the message.
+        """
+        options = options_of(
+            {
+                "tokens_field": tokens_field,
+                "return_labels": return_labels,
+                "dtype": dtype,
+                "extra_fields": extra_fields,
+                "ignore_index": ignore_index,
+                "rename_fields": rename_fields,
+                "flatten": flatten,
+                "exclude_fields": exclude_fields,
+                "return_num_valid_tokens": return_num_valid_tokens,
+                "return_loss_mask": return_loss_mask,
+                "return_cu_seqlens": return_cu_seqlens,
+                "return_padding_mask": return_padding_mask,
+                "eos_mask_loss": eos_mask_loss,
+                "eos_token_id": eos_token_id,
+                "position_mode": position_mode,
+            },
+            unknown,
+        )
+        rows = self._unchanged()
+        if rows is None:
+            return training_dict(TrainingRows.of_records(self.records), options)
+        return training_dict(TrainingRows.of_columns(rows), options)
+
+    def __len__(self) -> int:
+        return len(self.records) if self._rows is None else len(self._rows)
+
+    def __iter__(self) -> Iterator[SampleRecord]:
+        return iter(self.records)
+
+    def __eq__(self, other: object) -> bool:
+        return self.records == other.records if isinstance(other, SampleBatch) else NotImplemented
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        lanes = ", ".join(map(str, sorted(set(self.lane_ids)))) or "none"
+        return f"SampleBatch({len(self)} records, lanes: {lanes})"
+
+    def __reduce__(self) -> tuple[Callable[..., SampleBatch], tuple[Any]]:
+        rows = self._unchanged()
+        if rows is None:
+            return (SampleBatch, (self.records,))
+        return (SampleBatch.from_rows, (rows,))
+
+    def _unchanged(self) -> BatchRows | None:
+        """The engine's columns, while the records (if any were made) still say the same."""
+        if self._rows is not None and not all(map(is_unread, self._built.get("records", ()))):
+            return None
+        return self._rows
+
+    def _of_each(
+        self, read: Callable[[BatchRows], list[Any]], look: Callable[[SampleMeta], Any]
+    ) -> list[Any]:
+        rows = self._unchanged()
+        return [look(record.meta) for record in self.records] if rows is None else read(rows)
+
+
+StreamItem: TypeAlias = SampleRecord | SampleBatch

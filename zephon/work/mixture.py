@@ -1,0 +1,103 @@
+"""The weights of a mixture: how much of each dataset a model sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from types import MappingProxyType
+
+from zephon.errors import PlanError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureSpec:
+    """Weights by dataset name; they need not add up to one.
+
+    Weight zero means that a dataset is never read.
+
+    >>> MixtureSpec({"prose": 3, "code": 1}).normalized
+    {'prose': 0.75, 'code': 0.25}
+
+    Raises:
+        PlanError: no weights, a weight that is negative or not a finite number, or all zero.
+    """
+
+    weights: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.weights, Mapping) or not self.weights:
+            raise PlanError(
+                "MixtureSpec: weights must be a non-empty mapping from dataset name to weight, "
+                f"got {self.weights!r}"
+            )
+        for name, weight in self.weights.items():
+            if not isinstance(name, str):
+                raise PlanError(f"MixtureSpec: component names must be strings, got {name!r}")
+            _check_weight(name, weight)
+        weights = {name: float(weight) for name, weight in self.weights.items()}
+        if not any(weights.values()):
+            raise PlanError(
+                "MixtureSpec: at least one weight must be positive, got zero for "
+                f"{', '.join(map(repr, weights))}"
+            )
+        object.__setattr__(self, "weights", MappingProxyType(weights))
+
+    @property
+    def normalized(self) -> dict[str, float]:
+        """The weights, scaled to add up to one."""
+        largest = max(self.weights.values())
+        # Only weights whose sum is no finite number are scaled first: scaling rounds.
+        scale = largest if math.isinf(sum(self.weights.values())) else 1.0
+        scaled = {name: weight / scale for name, weight in self.weights.items()}
+        total = math.fsum(scaled.values())
+        return {name: weight / total for name, weight in scaled.items()}
+
+    def validate_for(self, names: Iterable[str]) -> None:
+        """Check that the mixture names exactly these components.
+
+        Raises:
+            PlanError: a component has no weight, or a weight has no component.
+        """
+        wanted = list(names)
+        for name in self.weights:
+            if name not in wanted:
+                raise PlanError(
+                    f"MixtureSpec: weight for component {name!r}, but no dataset has that name; "
+                    f"{nearest(name, wanted)}"
+                )
+        missing = [name for name in wanted if name not in self.weights]
+        if missing:
+            raise PlanError(
+                f"MixtureSpec: every dataset needs a weight, got none for "
+                f"{', '.join(map(repr, missing))}; weight 0 means never read; "
+                f"{nearest(missing[0], self.weights)}"
+            )
+
+    def normalized_for(self, names: Iterable[str]) -> dict[str, float]:
+        """Give the normalized weights in the order of ``names``, which must match exactly."""
+        wanted = list(names)
+        self.validate_for(wanted)
+        normalized = self.normalized
+        return {name: normalized[name] for name in wanted}
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.weights.items()))
+
+    def __reduce__(self) -> tuple[type[MixtureSpec], tuple[dict[str, float]]]:
+        return MixtureSpec, (dict(self.weights),)
+
+
+def _check_weight(name: str, weight: object) -> None:
+    if isinstance(weight, Real) and not isinstance(weight, bool):
+        try:
+            number = float(weight)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number) and number >= 0:
+            return
+    raise PlanError(
+        f"MixtureSpec weight for component {name!r} must be positive and finite, or zero for a "
+        f"dataset that is never read, got {weight!r}"
+    )
