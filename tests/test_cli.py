@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from importlib.metadata import entry_points
 
 import pytest
@@ -14,7 +16,7 @@ from zephon.errors import DatasetError
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.main(["--help"])
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())  # long lines are folded
     assert end.value.code == 0
     assert all(command.name in shown and command.summary in shown for command in cli.COMMANDS)
 
@@ -51,6 +53,18 @@ def test_errors_become_exit_codes(
         assert (code, shown) == (130, "")
     else:
         assert (code, shown) == (1, "zephon fail: dataset 'a': nothing there\n")
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    program = "import sys; from zephon.cli import main; sys.exit(main())"
+    words = (sys.executable, "-u", "-c", program, "demo", "--documents", "100", "--batches", "1")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stderr is not None
+        child.stdout.readline()
+        child.stdout.close()
+        complaints = child.stderr.read()
+        assert child.wait(timeout=60) != 0
+    assert complaints == b""
 
 
 def test_the_program_is_installed() -> None:

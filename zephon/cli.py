@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ class Command:
 
 COMMANDS = (Command("demo", demo.SUMMARY, demo.add_arguments, demo.run),)
 
-_INTERRUPTED = 130  # what shells report for Ctrl-C
+# what shells report for Ctrl-C, and for a reader that has gone
+_INTERRUPTED, _BROKEN_PIPE = 130, 141
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -39,7 +41,8 @@ def main(words: Sequence[str] | None = None) -> int:
         words: the command line without the program's name; None takes the process's own.
 
     Returns:
-        The exit code: that of the command, 1 after an error of Zephon's, 130 after Ctrl-C.
+        The exit code: that of the command, 1 after an error of Zephon's, 130 after Ctrl-C, 141
+        when nobody reads the output any more.
     """
     arguments = _parser().parse_args(words)
     try:
@@ -49,6 +52,10 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except BrokenPipeError:
+        # what reads our output has gone; Python would complain once more when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         own = commands.add_parser(
-            command.name, help=command.summary, description=f"{command.summary.capitalize()}."
+            command.name,
+            help=command.summary,
+            description=f"{command.summary[:1].upper()}{command.summary[1:]}.",
         )
         command.add_arguments(own)
         own.set_defaults(run=command.run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -271,7 +271,7 @@ class Pipeline:
 
     # Running
 
-    def __iter__(self) -> Iterator[StreamItem]:
+    def __iter__(self) -> Generator[Any, None, None]:
         """Compile, check, and return an iterator; work begins with its first item."""
         restored, self._restored = self._restored, None
         try:
@@ -281,7 +281,7 @@ class Pipeline:
             raise
         return self._items(engine)
 
-    def _items(self, engine: Engine) -> Iterator[StreamItem]:
+    def _items(self, engine: Engine) -> Generator[StreamItem, None, None]:
         if self._running:
             raise session.already_iterated()
         self._running = True
@@ -292,7 +292,7 @@ class Pipeline:
             for batch in rows:
                 yield SampleBatch.from_rows(batch) if batched else record_of(batch, 0)
         finally:
-            rows.close()  # type: ignore[attr-defined]
+            rows.close()
             self._running = False
 
     # State

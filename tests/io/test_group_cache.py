@@ -85,7 +85,9 @@ def test_an_error_reaches_its_caller_and_the_next_one_tries_again():
 def test_different_keys_do_not_wait_for_each_other():
     cache = GroupCache(1000)
     go = threading.Event()
-    slow = threading.Thread(target=lambda: cache.get("slow", lambda: "x" if go.wait(5) else "", len))
+    slow = threading.Thread(
+        target=lambda: cache.get("slow", lambda: "x" if go.wait(5) else "", len)
+    )
     slow.start()
     assert cache.get("fast", lambda: "y", len) == "y"
     go.set()

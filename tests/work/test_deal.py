@@ -50,9 +50,7 @@ def listed(deal: Deal, lane: int, first: int, count: int) -> list[tuple[int, int
     assert runs.length.sum() == count
     return [
         (int(pass_index), int(start) + i)
-        for pass_index, start, length in zip(
-            runs.pass_index, runs.start, runs.length, strict=True
-        )
+        for pass_index, start, length in zip(runs.pass_index, runs.start, runs.length, strict=True)
         for i in range(int(length))
     ]
 

@@ -4,14 +4,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zephon.work.interleave import Interleave, Pace, lane_phase
+from zephon.work.interleave import Interleave, Pace
+from zephon.work.phases import lane_phases
 
 WEIGHTS = st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=50)
 
 
 def make(weights: list[float], lane: int = 0, lanes: int = 1) -> Interleave:
     total = math.fsum(weights)
-    return Interleave(tuple(Pace(w / total, lane_phase(lane, lanes)) for w in weights))
+    phases = lane_phases(weights, range(len(weights)), lane, lanes)
+    return Interleave(tuple(map(Pace, [w / total for w in weights], phases)))
 
 
 def drawn(interleave: Interleave, start: int, count: int) -> list[tuple[int, int]]:
@@ -21,9 +23,7 @@ def drawn(interleave: Interleave, start: int, count: int) -> list[tuple[int, int
     item = np.concatenate(
         [np.arange(first, first + n) for first, n in zip(turns.first, turns.count, strict=True)]
     )
-    return list(
-        zip(component[turns.order].tolist(), item[turns.order].tolist(), strict=True)
-    )
+    return list(zip(component[turns.order].tolist(), item[turns.order].tolist(), strict=True))
 
 
 def slow_draws(interleave: Interleave, count: int) -> list[tuple[int, int]]:
@@ -79,13 +79,14 @@ def test_a_lane_keeps_near_its_target_at_any_position(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.floats(1e-6, 1.0), st.integers(1, 70), st.floats(0, 1e6))
+@given(WEIGHTS, st.integers(1, 70), st.floats(0, 1e6))
 def test_all_lanes_together_are_within_one_item_at_any_lane_time(
-    weight: float, lanes: int, time: float
+    weights: list[float], lanes: int, time: float
 ) -> None:
-    paces = [Pace(weight, lane_phase(lane, lanes)) for lane in range(lanes)]
-    together = sum(pace.count_until(time) for pace in paces)
-    assert abs(together - weight * time * lanes) <= 1
+    every_lane = [make(weights, lane, lanes).paces for lane in range(lanes)]
+    for paces in zip(*every_lane, strict=True):
+        together = sum(pace.count_until(time) for pace in paces)
+        assert abs(together - paces[0].weight * time * lanes) <= 1 + 1e-6
 
 
 def test_every_prefix_is_mixed_even_without_any_shuffle() -> None:
@@ -106,9 +107,7 @@ def test_a_tiny_weight_gets_its_turn() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(1e-9, 1.0), st.floats(0.001, 0.999), st.floats(0, 1e15))
-def test_counts_follow_from_comparing_due_times(
-    weight: float, phase: float, time: float
-) -> None:
+def test_counts_follow_from_comparing_due_times(weight: float, phase: float, time: float) -> None:
     pace = Pace(weight, phase)
     for at in (time, pace.due(float(pace.count_until(time)))):
         through, before = pace.count_until(at), pace.count_until(at, before=True)
@@ -119,7 +118,7 @@ def test_counts_follow_from_comparing_due_times(
 
 
 def test_one_formula_for_numbers_and_arrays() -> None:
-    pace = Pace(0.3, lane_phase(7, 64))
+    pace = Pace(0.3, (7 + 0.5) / 64)
     numbers = np.array([0, 1, 2, 10**12, 2**53 - 1], dtype=np.float64)
     assert pace.due(numbers).tolist() == [pace.due(float(number)) for number in numbers]
 
@@ -129,9 +128,7 @@ def test_one_formula_for_numbers_and_arrays() -> None:
 def test_draws_through_an_item_end_with_it(weights: list[float], data: st.DataObject) -> None:
     interleave = make(weights, 3, 8)
     items = data.draw(
-        st.lists(
-            st.none() | st.integers(0, 30), min_size=len(weights), max_size=len(weights)
-        )
+        st.lists(st.none() | st.integers(0, 30), min_size=len(weights), max_size=len(weights))
     )
     length = interleave.draws_through(items)
     wanted = {(c, item) for c, item in enumerate(items) if item is not None}

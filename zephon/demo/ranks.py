@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 from itertools import islice
+from typing import cast
 
 import numpy as np
 
 from zephon.pipeline import Pipeline
+from zephon.types import SampleBatch
 
 _LARGEST_MICROBATCH = 8
 
@@ -34,12 +36,17 @@ def step_hashes(
     for rank in range(ranks):
         pipeline = describe().batch(microbatch)
         pipeline = pipeline.options(global_batch_size=rows, dp_degree=ranks, dp_group_id=rank)
-        with closing(iter(pipeline)) as stream:
+        with closing(batches(pipeline)) as stream:
             for digest in hashes:
                 for batch in islice(stream, share // microbatch):
                     fields = batch.to_training(dtype=np.int64)
                     digest.update(np.hstack([fields["input_ids"], fields["positions"]]).tobytes())
     return [digest.hexdigest() for digest in hashes]
+
+
+def batches(pipeline: Pipeline) -> Generator[SampleBatch, None, None]:
+    """Iterate over a pipeline that ends with ``batch()``."""
+    return cast("Generator[SampleBatch, None, None]", iter(pipeline))
 
 
 def largest_divisor(number: int, limit: int) -> int:

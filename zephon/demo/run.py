@@ -21,7 +21,7 @@ import numpy as np
 from zephon import __version__
 from zephon.demo.material import Made, make_code, make_prose, modules
 from zephon.demo.progress import Progress
-from zephon.demo.ranks import step_hashes
+from zephon.demo.ranks import batches, step_hashes
 from zephon.demo.tokenizer import decode, train
 from zephon.errors import ExecutionError
 from zephon.io import Dataset
@@ -36,6 +36,8 @@ _LENGTH = 2_049  # one more than the model sees: inputs and labels are shifted b
 _STEP_ROWS = 48
 _RANKS = (1, 2, 3, 4, 8)
 _SHOWN_LINES, _SHOWN_COLUMNS = 3, 84  # of each document in the decoded row
+_PASSES = 10  # of the slower dataset
+_WIDTH = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,22 +54,23 @@ def run(arguments: argparse.Namespace) -> int:
     with _directory(arguments.data) as directory:
         made = _make_data(directory, arguments.documents)
         _train_tokenizer(directory, made)
-        source = _source(directory)
+        source = _source(directory, passes=_PASSES)
         pipeline = _describe(source, directory).batch(microbatch_size=8)
         print("\nPlan")
-        print(textwrap.indent(pipeline.explain().rstrip(), "  "))
+        for line in pipeline.explain().splitlines():
+            print(_folded(line))
         batch = _stream(pipeline, source, arguments.batches)
         _show_row(directory, batch)
         return _compare_ranks(directory, arguments.steps)
 
 
-def _source(directory: Path, *, endless: bool = False) -> StaticMixtureWorkSource:
+def _source(directory: Path, *, passes: int) -> StaticMixtureWorkSource:
     return StaticMixtureWorkSource(
         datasets=[Dataset.from_path(name, str(directory / name)) for name in _WEIGHTS],
         mixture=MixtureSpec(_WEIGHTS),
         seed=42,
         shuffle_within_shard=True,
-        exhausted_policy="repeat" if endless else None,
+        stop_after_passes=passes,
     )
 
 
@@ -104,16 +107,19 @@ def _train_tokenizer(directory: Path, made: Sequence[Made]) -> None:
 def _stream(pipeline: Pipeline, source: StaticMixtureWorkSource, limit: int | None) -> SampleBatch:
     """Run the pipeline, show how it goes, and return the first batch."""
     print(f"\nBatches: 8 rows of {_LENGTH - 1:,} tokens, with labels; shares count documents")
+    started = time.perf_counter()
+    stream = islice(batches(pipeline), limit)
+    first = next(stream, None)
+    if first is None:
+        raise ExecutionError("demo: wanted at least one batch, got none; take more --documents")
+    first.to_training(return_labels=True)  # what a training loop would take
+    print(f"  first batch after {time.perf_counter() - started:.2f} s, loading torch included")
     progress = Progress(sys.stdout, total=source.total_samples, targets=_WEIGHTS)
-    first = None
-    for batch in islice(pipeline, limit):
-        batch.to_training(return_labels=True)  # what a training loop would take
-        first = first or batch
+    for batch in stream:
+        batch.to_training(return_labels=True)
         if progress.due():
             progress.show(*_counted(pipeline))
     progress.close(*_counted(pipeline))
-    if first is None:
-        raise ExecutionError("demo: wanted at least one batch, got none; take more --documents")
     return first
 
 
@@ -127,8 +133,8 @@ def _counted(pipeline: Pipeline) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _show_row(directory: Path, batch: SampleBatch) -> None:
-    """Print the row of a batch in which most documents meet, as text."""
-    row = max(batch.records, key=lambda record: len(record.meta.contribution_refs()))
+    """Print a row of a batch as text, one in which a handful of documents meet."""
+    row = min(batch.records, key=lambda record: abs(len(record.meta.contribution_refs()) - 5))
     tokens, positions = np.asarray(row.payload["input_ids"]), np.asarray(row.payload["positions"])
     starts = np.flatnonzero(positions == 0)
     print(f"\nOne row of the first batch, decoded: {len(starts)} documents meet in it")
@@ -138,19 +144,18 @@ def _show_row(directory: Path, batch: SampleBatch) -> None:
         name = list(_WEIGHTS)[dataset]
         print(f"  == {name}, shard {shard}, row {line}: tokens {start} to {stop}")
         lines = decode(directory / "tokenizer", tokens[start:stop].tolist()).splitlines()
-        for line in lines[:_SHOWN_LINES]:
+        for line in [line for line in lines if line.strip()][:_SHOWN_LINES]:
             print(f"     {line[:_SHOWN_COLUMNS].rstrip()}")
-        if len(lines) > _SHOWN_LINES:
-            print(f"     ... {len(lines) - _SHOWN_LINES} more lines")
+        print(f"     ({len(lines)} lines)")
 
 
 def _compare_ranks(directory: Path, steps: int) -> int:
     """Print the hashes of the first steps for each rank count; return 0 if they are equal."""
-    print(f"\nGlobal steps of {_STEP_ROWS} rows: SHA-256 of what all ranks hold together")
+    print(f"\nGlobal steps of {_STEP_ROWS} rows: SHA-256 of what the ranks hold, each a pipeline")
     print("  step  " + "".join(f"{_ranks(ranks):<14}" for ranks in _RANKS).rstrip())
     columns = [
         step_hashes(
-            lambda: _describe(_source(directory, endless=True), directory),
+            lambda: _describe(_source(directory, passes=100), directory),
             ranks=ranks,
             rows=_STEP_ROWS,
             steps=steps,
@@ -160,8 +165,14 @@ def _compare_ranks(directory: Path, steps: int) -> int:
     for step, hashes in enumerate(zip(*columns, strict=True)):
         print(f"  {step:>4}  " + "".join(f"{text[:12]:<14}" for text in hashes).rstrip())
     equal = all(column == columns[0] for column in columns)
-    print("  equal: the same rows in the same order" if equal else "  NOT EQUAL: this is a bug")
+    print("  equal: the same rows in the same order" if equal else "  NOT EQUAL: a bug in Zephon")
     return 0 if equal else 1
+
+
+def _folded(line: str) -> str:
+    """Break a line of the plan where it is too wide, and set off what goes on."""
+    start = " " * (len(line) - len(line.lstrip(" └─")) + 6)
+    return textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent=f"  {start}")
 
 
 def _ranks(count: int) -> str:

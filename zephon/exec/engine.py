@@ -7,7 +7,8 @@ rows; threads, task sizes and queue depths only change when it comes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,7 +85,7 @@ class Engine:
         self._runner: Runner | None = None
         self._ahead: Ahead | None = None
 
-    def items(self) -> Iterator[BatchRows]:
+    def items(self) -> Generator[BatchRows, None, None]:
         """Yield batches; closing the iterator ends every thread of this run."""
         settings = self._settings
         self._runner = self._make_runner()
@@ -104,6 +105,7 @@ class Engine:
                     self._delivered = after
                 yield batch
             self.finished = True
+            self._warn_of_uneven_ends()
         finally:
             self.close()
 
@@ -251,13 +253,29 @@ class Engine:
             )
         run.held.fill(seqs, block, found)
 
+    def _warn_of_uneven_ends(self) -> None:
+        if self.topology.global_batch_size and self.topology.dp_degree > 1:
+            finite = any(run.stream.length is not None for run in self.lanes.values())
+            if finite and self.last_step is None:
+                warnings.warn(
+                    f"rank {self.topology.dp_group_id} of {self.topology.dp_degree} ends where its "
+                    f"own lanes end, after {self._delivered.step} steps; other ranks may have "
+                    "more or fewer, since filters and packing make lanes uneven",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+
     def _refuse_short_data(self) -> None:
-        shortest = min(self.lanes.values(), key=lambda run: run.rows_placed)
-        rows = shortest.rows_placed if self.last_step is None else (shortest.stream.length or 0)
+        if self.last_step is None:
+            ended = [run for run in self.lanes.values() if run.ended]
+            rows, lane = min((run.rows_placed, run.lane) for run in ended)
+        else:
+            lanes = range(self.topology.lanes)
+            rows, lane = min((self._streams(lane).length or 0, lane) for lane in lanes)
         raise PlanError(
             f"the data end before the first step: global_batch_size="
             f"{self.topology.global_batch_size} over canonical_replicas={self.topology.lanes} "
-            f"lanes needs {self.topology.rows_per_lane} rows of each, lane {shortest.lane} has "
+            f"lanes needs {self.topology.rows_per_lane} rows of each, lane {lane} has "
             f"{rows}; lower global_batch_size or canonical_replicas, or repeat the data"
         )
 

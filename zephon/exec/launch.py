@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,13 @@ def batch_of(plan: Plan) -> Batch | None:
 
 def tokenizers_of(plan: Plan, options: RuntimeOptions) -> list[Tokenizer]:
     """Load the tokenizers of a plan; loaded ones are shared in the process."""
-    return [_load(step, options) for step in _steps(plan) if _is_tokenize(step)]
+    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
+    return [
+        _load(step, options)
+        for segment in segments
+        for step in segment.steps
+        if isinstance(step, physical.TokenizeColumn)
+    ]
 
 
 def launch(
@@ -159,13 +164,13 @@ class _Resources:
         match step:
             case physical.FetchRows():
                 readers = {
-                    id(c.dataset): RowReader(
+                    number: RowReader(
                         c.dataset, step.columns, payload=step.payload, cache=self._cache
                     )
-                    for c in self._source.components
+                    for number, c in enumerate(self._source.components)
                     if c.weight > 0
                 }
-                return FetchRows([readers.get(id(c.dataset)) for c in self._source.components])
+                return FetchRows(readers)
             case physical.TokenizeColumn():
                 return TokenizeColumn(step, _load(step, self._options))
 
@@ -178,15 +183,6 @@ def _load(step: physical.TokenizeColumn, options: RuntimeOptions) -> Tokenizer:
         split_special_tokens=step.split_special_tokens,
         add_special_tokens=step.special_tokens == "tokenizer_default",
     )
-
-
-def _steps(plan: Plan) -> list[physical.Step]:
-    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
-    return [step for segment in segments for step in segment.steps]
-
-
-def _is_tokenize(step: Any) -> bool:
-    return isinstance(step, physical.TokenizeColumn)
 
 
 def _policy(nodes: list[physical.PhysicalNode]) -> Policy:

@@ -192,15 +192,15 @@ def lane_lines(topology: Topology, plan: Plan) -> tuple[str, ...]:
     size = topology.global_batch_size
     if size is None:
         return (
-            f"{topology.lanes} lanes; rank {topology.dp_group_id} of {topology.dp_degree} owns "
+            f"lanes: {topology.lanes}; rank {topology.dp_group_id} of {topology.dp_degree} owns "
             f"{len(own)} and takes turns among them",
             "set global_batch_size for the same steps on any number of ranks",
         )
     fits = [d for d in _RANK_COUNTS if size % d == 0]
     lines = [
-        f"{topology.lanes} lanes; a step is {size} rows, {topology.rows_per_lane} of each lane",
+        f"lanes: {topology.lanes}; a step is {size} rows, {topology.rows_per_lane} of each lane",
         f"rank {topology.dp_group_id} of {topology.dp_degree} delivers "
-        f"{topology.rows_per_group} rows a step and runs {len(own)} lanes",
+        f"{topology.rows_per_group} rows a step; lanes it runs: {len(own)}",
         f"rank counts that fit: {', '.join(map(str, fits))}",
     ]
     if batch is not None:

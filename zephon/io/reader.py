@@ -19,7 +19,7 @@ from zephon.io.fields import Column
 from zephon.io.formats import FORMATS
 from zephon.io.formats.format import DecodedGroup, columns_batch
 from zephon.io.group_cache import GroupCache
-from zephon.io.payload import Payload, RowSource
+from zephon.io.payload import Payload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,31 +83,16 @@ class RowReader:
         if (groups[1:] < groups[:-1]).any():
             order = np.argsort(groups, kind="stable")
             groups, positions = groups[order], positions[order]
-        cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
-        pieces: list[pa.RecordBatch] = []
-        sources: list[RowSource] = []
-        source_of = np.zeros(len(positions), np.int32)
-        fault: tuple[int, int, str] | None = None  # of the bad row asked for first
         inside = positions - self._starts[groups]
-        for start, stop in pairwise([0, *cuts.tolist(), len(positions)]):
-            if start == stop:
-                continue
-            decoded = self._group(int(groups[start]))
-            wanted = inside[start:stop]
-            for faults in decoded.faults:
-                if found := faults.first(wanted):
-                    index = start + found[0]
-                    asked = index if order is None else int(order[index])
-                    candidate = (asked, int(positions[index]), found[1])
-                    fault = min(fault or candidate, candidate)
-            pieces.append(_pick(decoded.columns, wanted))
-            if decoded.payload is not None:
-                source_of[start:stop] = len(sources)
-                sources.append(decoded.payload)
-        if fault is not None:
-            raise self._error(fault[1], fault[2])
-        columns = self._joined(pieces, len(positions))
-        payload = Payload(tuple(sources), source_of, inside) if self._kept_rows else None
+        cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+        bounds = [0, *cuts.tolist(), len(positions)] if len(positions) else []
+        runs = [
+            _Run(start, self._group(int(groups[start])), inside[start:stop])
+            for start, stop in pairwise(bounds)
+        ]
+        self._refuse_bad_rows(runs, order, positions)
+        columns = self._joined([run.pick() for run in runs], len(positions))
+        payload = _payload(runs, inside) if self._kept_rows else None
         if order is not None:
             back = np.empty_like(order)
             back[order] = np.arange(len(order))
@@ -143,6 +128,25 @@ class RowReader:
             key, lambda: self._groups.read(shard, number), lambda decoded: decoded.bytes
         )
 
+    def _refuse_bad_rows(
+        self, runs: list[_Run], order: NDArray[np.int64] | None, positions: NDArray[np.int64]
+    ) -> None:
+        """Raise for the bad row that was asked for first, whatever the order of groups."""
+        found: list[tuple[int, int, str]] = []
+        for run in runs:
+            for faults in run.group.faults:
+                if first := faults.first(run.rows):
+                    index = run.start + first[0]
+                    asked = index if order is None else int(order[index])
+                    found.append((asked, int(positions[index]), first[1]))
+        if not found:
+            return
+        _, position, detail = min(found)
+        shard = int(np.searchsorted(self._first_row, position, side="right")) - 1
+        row = position - int(self._first_row[shard])
+        name = self._dataset.shards[shard].name
+        raise DataError(f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}")
+
     def _joined(self, pieces: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
         if len(pieces) == 1:
             return pieces[0]
@@ -154,21 +158,35 @@ class RowReader:
         ]
         return columns_batch(self._columns, arrays, rows)
 
-    def _error(self, position: int, detail: str) -> DataError:
-        shard = int(np.searchsorted(self._first_row, position, side="right")) - 1
-        row = position - int(self._first_row[shard])
-        name = self._dataset.shards[shard].name
-        return DataError(f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}")
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Rows of one group that stand together once a request is sorted by group.
+
+    start: where they begin among all rows.
+    group: the group, decoded.
+    rows: their positions in it, shape [rows], int64.
+    """
+
+    start: int
+    group: DecodedGroup
+    rows: NDArray[np.int64]
+
+    def pick(self) -> pa.RecordBatch:
+        """Slice where rows follow one another, else copy."""
+        columns, rows = self.group.columns, self.rows
+        first, last = int(rows[0]), int(rows[-1])
+        if last - first == len(rows) - 1 and (rows[1:] - rows[:-1] == 1).all():
+            return columns.slice(first, len(rows))
+        if not columns.num_columns:
+            return columns_batch((), (), len(rows))
+        return columns.take(pa.array(rows))
 
 
-def _pick(columns: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """Slice where rows follow one another, else copy."""
-    first, last = int(rows[0]), int(rows[-1])
-    if last - first == len(rows) - 1 and (rows[1:] - rows[:-1] == 1).all():
-        return columns.slice(first, len(rows))
-    if not columns.num_columns:
-        return columns_batch((), (), len(rows))
-    return columns.take(pa.array(rows))
+def _payload(runs: list[_Run], inside: NDArray[np.int64]) -> Payload:
+    sources = tuple(run.group.payload for run in runs if run.group.payload is not None)
+    lengths = [len(run.rows) for run in runs]
+    return Payload(sources, np.repeat(np.arange(len(runs), dtype=np.int32), lengths), inside)
 
 
 def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 Read in this order: ``source`` (what the engine asks), ``static_mixture`` (the datasets and their
 weights), ``lane`` (draws by position), ``interleave`` (whose turn it is), ``deal`` (which lane
-takes which part of a pass), ``passes`` and ``order`` (which row lies there), ``refs`` (the answer).
+takes which part of a pass), ``passes``, ``order`` and ``feistel`` (which row lies there), ``refs``
+(the answer).
 It may import seeds and errors, and io by name only.
 """
 

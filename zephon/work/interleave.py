@@ -18,15 +18,6 @@ from numpy.typing import NDArray
 _Number = TypeVar("_Number", float, NDArray[np.float64])
 
 
-def lane_phase(lane: int, lanes: int) -> float:
-    """Say how far into an item's interval a lane draws it: lanes spread evenly over it.
-
-    >>> [lane_phase(lane, 4) for lane in range(4)]
-    [0.125, 0.375, 0.625, 0.875]
-    """
-    return (lane + 0.5) / lanes
-
-
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How fast a component's items become due, in lane time (one unit a draw).

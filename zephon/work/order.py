@@ -1,7 +1,7 @@
 """Keyed permutations: where position i of a shuffled range points, without holding the range.
 
 A range of 64 items or more is permuted by a Feistel network: any position of 10^12 costs what the
-first one does (about 40 ns when thousands are asked at once), and nothing is kept. Shorter ranges
+first one does (about 25 ns when thousands are asked at once), and nothing is kept. Shorter ranges
 are sorted by a hash of each item, because a Feistel network over a few dozen items is biased.
 Both are functions of (size, key) alone.
 """
@@ -16,16 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon import seeds
+from zephon.work.feistel import feistel
 
 SORTED_BELOW = 64
 """Ranges shorter than this are sorted by hash; the sort packs an item's number in six bits."""
-
-ROUNDS = 8
-"""Rounds of the Feistel network: each half is changed four times.
-
-Two items of one row or column stay there with a chance of 1/sqrt(size) a change, so neighbours
-remain neighbours more often than by chance: by 1/size with 8 rounds, 1/sqrt(size) with 6.
-"""
 
 MOST_RANGES = 1 << 20
 """Short ranges that one call may sort: a range's number has twenty bits of the sort key."""
@@ -39,10 +33,6 @@ _ITEM_BITS = np.uint64(6)
 _ITEM_MASK = np.uint64(63)
 _RANGE_SHIFT = np.uint64(44)
 _HASH_SHIFT = np.uint64(26)
-_HALF = np.uint64(32)
-_ONE = np.uint64(1)
-_ROUND_MARKS = tuple(np.uint64(number << 56) for number in range(ROUNDS))
-_BLOCK = 16_384  # positions worked on at a time: five such arrays fit into a core's own cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +85,7 @@ def permute(
     Returns:
         The item at each position, shape [positions], int64. New memory.
     """
-    return _by_size(_look_up, _feistel, positions, lengths, sizes, keys)
+    return _by_size(_look_up, feistel, positions, lengths, sizes, keys)
 
 
 def places(
@@ -108,7 +98,7 @@ def places(
 
     A short range costs as many hashes an item as it is long, since nothing is sorted.
     """
-    return _by_size(_rank, partial(_feistel, inverse=True), items, lengths, sizes, keys)
+    return _by_size(_rank, partial(feistel, inverse=True), items, lengths, sizes, keys)
 
 
 def _by_size(
@@ -179,92 +169,3 @@ def _hashes(sizes: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.ui
     np.right_shift(hashes, _HASH_SHIFT, out=hashes)
     np.left_shift(hashes, _ITEM_BITS, out=hashes)
     return np.bitwise_or(hashes, item.view(np.uint64), out=hashes)
-
-
-def _feistel(
-    positions: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    *,
-    inverse: bool = False,
-) -> NDArray[np.int64]:
-    """Permute by a Feistel network on a rectangle of a x b cells, a = ceil(sqrt(size)).
-
-    The cells number fewer than size + a, so hardly a position must walk on.
-
-    Source:
-        The generalized Feistel cipher of Black and Rogaway, "Ciphers with arbitrary finite
-        domains", CT-RSA 2002: modular addition in place of exclusive or, and cycle walking.
-    """
-    cells = _Cells.of(sizes, keys, lengths)
-    values = positions.astype(np.uint64)
-    for start in range(0, len(values), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        part = values[block]  # a view: the walk writes into ``values``
-        _walk(part, cells.part(block), inverse=inverse)
-    return values.view(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """The rectangle under each position; all arrays uint64, shape [positions], or [1] for all."""
-
-    height: NDArray[np.uint64]
-    width: NDArray[np.uint64]
-    limit: NDArray[np.uint64]
-    key: NDArray[np.uint64]
-
-    @classmethod
-    def of(
-        cls, sizes: NDArray[np.int64], keys: NDArray[np.uint64], lengths: NDArray[np.int64]
-    ) -> _Cells:
-        limit = sizes.astype(np.uint64)
-        height = np.ceil(np.sqrt(limit)).astype(np.uint64)
-        width = (limit + height - _ONE) // height
-        if len(sizes) == 1:
-            return cls(height, width, limit, keys)
-        return cls(*(np.repeat(each, lengths) for each in (height, width, limit, keys)))
-
-    def part(self, which: slice | NDArray[np.int64]) -> _Cells:
-        if len(self.limit) == 1:
-            return self
-        return _Cells(self.height[which], self.width[which], self.limit[which], self.key[which])
-
-
-def _walk(values: NDArray[np.uint64], cells: _Cells, *, inverse: bool) -> None:
-    """Apply the network in place, again to every value that left its range."""
-    _apply_rounds(values, cells, inverse=inverse)
-    outside = np.flatnonzero(values >= cells.limit)
-    while len(outside):
-        again = values[outside]
-        rest = cells.part(outside)
-        _apply_rounds(again, rest, inverse=inverse)
-        values[outside] = again
-        outside = outside[again >= rest.limit]
-
-
-def _apply_rounds(values: NDArray[np.uint64], cells: _Cells, *, inverse: bool) -> None:
-    # Whole numbers below 2^53 divide exactly enough in float64 for floor, and six times faster.
-    column = np.floor(values / cells.height).astype(np.uint64)
-    row = values - column * cells.height
-    change, scratch = np.empty_like(row), np.empty_like(row)
-    for number in reversed(range(ROUNDS)) if inverse else range(ROUNDS):
-        if number % 2 == 0:
-            half, other, size = row, column, cells.height
-        else:
-            half, other, size = column, row, cells.width
-        np.bitwise_xor(other, cells.key, out=change)
-        np.bitwise_xor(change, _ROUND_MARKS[number], out=change)
-        seeds.mix32(change, out=change, scratch=scratch)
-        # A 32-bit hash times the size, its upper part: a number below the size.
-        np.multiply(change, size, out=change)
-        np.right_shift(change, _HALF, out=change)
-        if inverse:
-            np.subtract(size, change, out=change)
-        np.add(half, change, out=half)
-        # Unsigned numbers wrap: the lesser of the two is the remainder.
-        np.subtract(half, size, out=change)
-        np.minimum(half, change, out=half)
-    np.multiply(column, cells.height, out=values)
-    np.add(values, row, out=values)

@@ -58,6 +58,7 @@ class _Window:
 
     listed: NDArray[np.int64]  # shape [shards of all the passes]: which of the listed shards
     starts: NDArray[np.int64]  # shape [shards + 1]: rows before each, from the window's start
+    row_keys: NDArray[np.uint64]  # shape [passes]: from them the keys of each pass's shards
 
 
 class Passes:
@@ -127,7 +128,7 @@ class Passes:
         if self._row_key is None:
             key = np.zeros(len(listed), dtype=np.uint64)
         else:
-            key = seeds.subkeys(self._pass_keys(self._row_key, pass_index), listed)
+            key = seeds.subkeys(window.row_keys[pass_index - first_pass], listed)
         return Pieces(
             pass_index=pass_index,
             shard=self._position[listed],
@@ -138,23 +139,24 @@ class Passes:
         )
 
     def _kept_window(self, pass_index: int) -> _Window:
-        which = pass_index if self._fresh and self._shard_key is not None else 0
+        which = pass_index if self._fresh else 0
         return self._kept.get(which, lambda: self._window(which, which))
 
     def _window(self, first: int, last: int) -> _Window:
         """Lay out the shards of passes ``first`` to ``last``."""
         shards, passes = len(self._size), last - first + 1
+        pass_index = np.arange(first, last + 1) if self._fresh else np.zeros(passes, np.int64)
         listed = np.tile(np.arange(shards, dtype=np.int64), passes)
         if self._shard_key is not None:
             each_pass = np.full(passes, shards, dtype=np.int64)
-            keys = self._pass_keys(self._shard_key, np.arange(first, last + 1))
+            keys = seeds.subkeys(self._shard_key, pass_index)
             listed = permute(listed, each_pass, each_pass, keys)
         starts = np.zeros(len(listed) + 1, dtype=np.int64)
         np.cumsum(self._size[listed], out=starts[1:])
-        return _Window(listed, starts)
-
-    def _pass_keys(self, key: int, pass_index: NDArray[np.int64]) -> NDArray[np.uint64]:
-        return seeds.subkeys(key, pass_index if self._fresh else np.zeros_like(pass_index))
+        row_keys = np.zeros(passes, dtype=np.uint64)
+        if self._row_key is not None:
+            row_keys = seeds.subkeys(self._row_key, pass_index)
+        return _Window(listed, starts, row_keys)
 
 
 class _Kept:

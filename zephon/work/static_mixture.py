@@ -8,21 +8,19 @@ passes.py and order.py (which row lies there).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from zephon import seeds
 from zephon.errors import DatasetError, PlanError
 from zephon.work import arguments
 from zephon.work.arguments import UNSET, Unset
-from zephon.work.deal import Deal
-from zephon.work.interleave import Interleave, Pace, lane_phase
+from zephon.work.component import Component, Settings
+from zephon.work.interleave import Interleave, Pace
 from zephon.work.lane import Member, MixtureLane
 from zephon.work.mixture import MixtureSpec
-from zephon.work.passes import Passes
+from zephon.work.phases import lane_phases
 from zephon.work.source import WorkSource
 
 if TYPE_CHECKING:
@@ -30,21 +28,6 @@ if TYPE_CHECKING:
 
 MOST_DRAWS = 2**60
 """Draws after which a source must have ended; due times and row numbers stay exact enough."""
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A dataset's place in a mixture.
-
-    name: of the dataset; part of the key of its order.
-    dataset_id: position in the list of datasets.
-    weight: share of the draws, 0 for a dataset that is never read; all add up to one.
-    """
-
-    name: str
-    dataset_id: int
-    dataset: Dataset
-    weight: float
 
 
 class StaticMixtureWorkSource(WorkSource):
@@ -80,7 +63,7 @@ class StaticMixtureWorkSource(WorkSource):
         DatasetError: a dataset with a weight has no rows.
     """
 
-    __slots__ = ("_components", "_passes", "_recipe", "_total_samples")
+    __slots__ = ("_components", "_passes", "_settings", "_total_samples")
 
     def __init__(
         self,
@@ -113,7 +96,7 @@ class StaticMixtureWorkSource(WorkSource):
             schedule=schedule,
             budget=budget,
         )
-        self._recipe = _Recipe(
+        self._settings = Settings(
             chunk_size=arguments.whole_number("chunk_size", chunk_size, least=1),
             seed=arguments.whole_number("seed", seed),
             shuffle_shards=arguments.flag("shuffle_shards", shuffle_shards),
@@ -136,7 +119,7 @@ class StaticMixtureWorkSource(WorkSource):
         # A weight of zero is never read: its shards are not even looked at. One that was given
         # but vanished in scaling is kept, to be refused as too small.
         self._passes = tuple(
-            (component, self._recipe.passes(component))
+            (component, self._settings.passes(component))
             for component in self._components
             if spec.weights[component.name] > 0
         )
@@ -162,12 +145,12 @@ class StaticMixtureWorkSource(WorkSource):
     @property
     def seed(self) -> int:
         """The number that decides every order."""
-        return self._recipe.seed
+        return self._settings.seed
 
     @property
     def chunk_size(self) -> int:
         """Neighbouring rows that go to a lane at a time, at most."""
-        return self._recipe.chunk_size
+        return self._settings.chunk_size
 
     @property
     def total_samples(self) -> int:
@@ -187,23 +170,29 @@ class StaticMixtureWorkSource(WorkSource):
         lane = arguments.whole_number("lane", lane, least=0)
         if lane >= lanes:
             raise PlanError(f"lane_stream: lane must be below lanes={lanes}, got {lane}")
-        phase = lane_phase(lane, lanes)
+        read = [component for component, _ in self._passes]
+        phases = lane_phases(
+            [component.weight for component in read],
+            [seeds.key(self.seed, component.name, "phase") for component in read],
+            lane,
+            lanes,
+        )
         return MixtureLane(
             lane=lane,
             members=tuple(
                 Member(
                     component=component.dataset_id,
                     name=component.name,
-                    deal=self._recipe.deal(component, passes.rows, lanes),
+                    deal=self._settings.deal(component, passes.rows, lanes),
                     passes=passes,
                 )
                 for component, passes in self._passes
             ),
             interleave=Interleave(
-                tuple(Pace(component.weight, phase) for component, _ in self._passes)
+                tuple(Pace(c.weight, phase) for c, phase in zip(read, phases, strict=True))
             ),
-            stop_after_passes=self._recipe.stop_after_passes,
-            shuffle_within_shard=self._recipe.shuffle_within_shard,
+            stop_after_passes=self._settings.stop_after_passes,
+            shuffle_within_shard=self._settings.shuffle_within_shard,
         )
 
     def recipe(self) -> dict[str, Any]:
@@ -212,7 +201,7 @@ class StaticMixtureWorkSource(WorkSource):
             "source": "static_mixture",
             "mixture_unit": "samples",
             "components": [[each.name, each.weight] for each in self._components],
-            **asdict(self._recipe),
+            **asdict(self._settings),
         }
 
     def __repr__(self) -> str:
@@ -227,43 +216,10 @@ class StaticMixtureWorkSource(WorkSource):
                 f"weight is {component.weight:.4g}; it has none in {shards} shards; "
                 "set its weight to 0, or leave it out"
             )
-        wanted = rows * self._recipe.stop_after_passes
+        wanted = rows * self._settings.stop_after_passes
         if wanted > MOST_DRAWS * component.weight:
             raise PlanError(
                 f"StaticMixtureWorkSource: dataset {component.name!r} must make its passes within "
                 f"2^60 draws, and {wanted} rows at weight {component.weight!r} take more; "
                 "raise its weight, or set it to 0"
             )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recipe:
-    """The checked arguments that change the data, beside the datasets and their weights."""
-
-    chunk_size: int
-    seed: int
-    shuffle_shards: bool
-    shuffle_within_shard: bool
-    reshuffle_on_repeat: bool
-    stop_after_passes: int
-    lane_assignment: str
-
-    def passes(self, component: Component) -> Passes:
-        return Passes(
-            seed=self.seed,
-            name=component.name,
-            counts=np.asarray(component.dataset.counts()),
-            shuffle_shards=self.shuffle_shards,
-            shuffle_within_shard=self.shuffle_within_shard,
-            fresh=self.reshuffle_on_repeat,
-        )
-
-    def deal(self, component: Component, rows: int, lanes: int) -> Deal:
-        permuted = self.lane_assignment == "permute"
-        return Deal.of(
-            rows=rows,
-            lanes=lanes,
-            chunk_size=self.chunk_size,
-            turn_key=seeds.key(self.seed, component.name, "turns") if permuted else None,
-            fresh=self.reshuffle_on_repeat,
-        )

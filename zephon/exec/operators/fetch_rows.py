@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +18,15 @@ class FetchRows(Operator):
 
     label = "fetch"
 
-    def __init__(self, readers: Sequence[RowReader]) -> None:
-        """Keep one reader a component; two components may share one."""
-        self._readers = tuple(readers)
+    def __init__(self, readers: Mapping[int, RowReader]) -> None:
+        """Keep one reader a component that is ever drawn; two components may share one."""
+        self._readers = dict(readers)
 
     def run(self, rows: Morsel) -> Morsel:
         """Return the rows with columns; raises what the first bad row raises."""
         refs = rows.refs
         if not len(refs):
-            taken = self._readers[0].take(refs.shard, refs.row)
+            taken = next(iter(self._readers.values())).take(refs.shard, refs.row)
             return Morsel(refs, taken.columns, taken.payload)
         wanted = np.flatnonzero(np.bincount(refs.component)).tolist()
         if len(wanted) == 1:

@@ -52,7 +52,7 @@ class TokenizeColumn(Operator):
         if node.truncation and node.max_length is not None and node.max_length < room:
             raise TokenizerError(
                 f"tokenize: truncation to max_length={node.max_length} leaves no room for the "
-                f"{room} special tokens that tokenizer {tokenizer.name} adds; raise max_length"
+                f"{room} special tokens that tokenizer {tokenizer.name!r} adds; raise max_length"
             )
 
     def run(self, rows: Morsel) -> Morsel:
@@ -124,7 +124,7 @@ def _bracket_id(
     if token_id is None:
         raise TokenizerError(
             f"tokenize: special_tokens={node.special_tokens!r} needs a {role.upper()} id, and "
-            f"tokenizer {tokenizer.name} has none; pass {role}_token_id, or other special_tokens"
+            f"tokenizer {tokenizer.name!r} has none; pass {role}_token_id, or other special_tokens"
         )
     if not 0 <= token_id <= _LARGEST_ID:
         raise TokenizerError(
@@ -139,6 +139,6 @@ def _pad_id(node: physical.TokenizeColumn, tokenizer: Tokenizer) -> int:
         if token_id is not None:
             return token_id
     raise TokenizerError(
-        f"tokenize: padding='max_length' needs a pad id, and tokenizer {tokenizer.name} names "
+        f"tokenize: padding='max_length' needs a pad id, and tokenizer {tokenizer.name!r} names "
         "neither a pad nor an EOS token; pass eos_token_id, or pad later"
     )

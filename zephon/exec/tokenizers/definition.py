@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ CONVENTIONAL = {
     "pad_token": ("<pad>", "<|pad|>", "[PAD]", "<|padding|>", "<|finetune_right_pad_id|>"),
 }
 """Special tokens whose text says what they are for; asked only where no configuration speaks."""
+
+Ids = tuple[int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Definition:
     name: str
     content: bytes
     content_digest: str
-    ids: tuple[int | None, int | None, int | None]
+    ids: Ids
     vocab_size: int
     special_tokens: tuple[tuple[int, str], ...]
     added_texts: tuple[str, ...]
@@ -56,11 +59,11 @@ def define(
     name: str,
     content: bytes,
     *,
-    ids: tuple[int | None, int | None, int | None] | None = None,
+    ids: Ids | None = None,
     config: Mapping[str, Any] | None = None,
     split_special_tokens: bool = False,
 ) -> Definition:
-    """Read a tokenizer.json.
+    """Read a tokenizer.json; the last few contents are remembered.
 
     Args:
         name: what to call it in messages.
@@ -73,40 +76,50 @@ def define(
     Raises:
         TokenizerError: the content is not that of a tokenizer.json.
     """
+    roles = None if config is None else tuple(_text(config.get(role)) for role in ROLES)
     try:
-        parsed = msgspec.json.decode(content)
-        model = parsed["model"]
-        vocab = model["vocab"]
-        added = parsed.get("added_tokens") or []
-        if not isinstance(vocab, dict):  # Unigram: a list of (token, score), the id is the place
-            vocab = {token: place for place, (token, _) in enumerate(vocab)}
-        by_text = {token["content"]: int(token["id"]) for token in added}
-        highest = max(max(vocab.values(), default=-1), max(by_text.values(), default=-1))
+        definition = _read(content, roles)
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError) as exc:
         raise TokenizerError(
-            f"tokenizer {name}: expected the content of a Hugging Face tokenizer.json with a "
+            f"tokenizer {name!r}: expected the content of a Hugging Face tokenizer.json with a "
             f"model and its vocab, got something else ({type(exc).__name__}: {exc})"
         ) from exc
-    if ids is None:
-        special = {token["content"] for token in added if token.get("special")}
-        ids = _ids(config, special, lambda text: by_text.get(text, vocab.get(text)))
-    unknown = model.get("unk_token")
+    return replace(
+        definition,
+        name=name,
+        ids=definition.ids if ids is None else ids,
+        split_special_tokens=split_special_tokens,
+    )
+
+
+@functools.lru_cache(maxsize=2)
+def _read(content: bytes, roles: tuple[str | None, ...] | None) -> Definition:
+    """Read a tokenizer.json whose name nobody knows; ``roles`` are the texts of bos, eos, pad."""
+    parsed = msgspec.json.decode(content)
+    model = parsed["model"]
+    vocab = model["vocab"]
+    added = parsed.get("added_tokens") or []
+    if not isinstance(vocab, dict):  # Unigram: a list of (token, score), the id is the place
+        vocab = {token: place for place, (token, _) in enumerate(vocab)}
+    by_text = {token["content"]: int(token["id"]) for token in added}
+    highest = max(max(vocab.values(), default=-1), max(by_text.values(), default=-1))
+    special = {token["content"]: int(token["id"]) for token in added if token.get("special")}
+    if roles is None:
+        named = (next(filter(special.__contains__, CONVENTIONAL[role]), None) for role in ROLES)
+        roles = tuple(named)
+    ids = [None if text is None else by_text.get(text, vocab.get(text)) for text in roles]
+    unknown = {model.get("unk_token"), *_texts_at(vocab, model.get("unk_id"))}
     canonical, plain = _without_settings(parsed, content)
     return Definition(
-        name=name,
+        name="",
         content=plain,
         content_digest=hashlib.sha256(canonical).hexdigest(),
-        ids=ids,
+        ids=(ids[0], ids[1], ids[2]),
         vocab_size=highest + 1,
         special_tokens=tuple(
-            sorted(
-                (int(token["id"]), token["content"])
-                for token in added
-                if token.get("special") and token["content"] not in (unknown, "")
-            )
+            sorted((i, text) for text, i in special.items() if text not in unknown)
         ),
         added_texts=tuple(by_text),
-        split_special_tokens=split_special_tokens,
     )
 
 
@@ -117,19 +130,13 @@ def without_special_tokens(content: bytes) -> bytes:
     return msgspec.json.encode({**parsed, "added_tokens": kept, "post_processor": None})
 
 
-def _ids(
-    config: Mapping[str, Any] | None, special: set[str], id_of: Callable[[str], int | None]
-) -> tuple[int | None, int | None, int | None]:
-    found: list[int | None] = []
-    for role in ROLES:
-        if config is None:
-            texts = [text for text in CONVENTIONAL[role] if text in special]
-        else:
-            entry = config.get(role)
-            text = entry.get("content") if isinstance(entry, dict) else entry
-            texts = [text] if isinstance(text, str) else []
-        found.append(id_of(texts[0]) if texts else None)
-    return found[0], found[1], found[2]
+def _text(entry: object) -> str | None:
+    text = entry.get("content") if isinstance(entry, dict) else entry
+    return text if isinstance(text, str) else None
+
+
+def _texts_at(vocab: Mapping[str, int], place: int | None) -> list[str]:
+    return [] if place is None else [text for text, token in vocab.items() if token == place]
 
 
 def _without_settings(parsed: dict[str, Any], content: bytes) -> tuple[bytes, bytes]:

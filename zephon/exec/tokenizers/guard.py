@@ -77,7 +77,7 @@ class Guard:
         differing = np.flatnonzero(came[:shared] != wanted[:shared])
         at = int(differing[0]) if len(differing) else shared
         return TokenizerError(
-            f"tokenizer {self._name}, document at ordinal {ordinal}: from token {at} on, "
+            f"tokenizer {self._name!r}, document at ordinal {ordinal}: from token {at} on, "
             f"tokenizers gives {wanted[at : at + 4].tolist()} and gigatoken "
             f"{came[at : at + 4].tolist()}; the text begins {text[:60]!r}; "
             "set options(tokenizer_backend='tokenizers')"

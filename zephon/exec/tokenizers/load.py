@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from zephon.exec.tokenizers.loaded import BACKENDS, LoadedTokenizer, loaded_toke
 from zephon.exec.tokenizers.pool import EncoderPool
 from zephon.exec.tokenizers.sources import from_object, from_path
 from zephon.exec.tokenizers.tokenizer import Tokenizer
+from zephon.exec.tokenizers.verdicts import library_version
 from zephon.exec.tokenizers.whitespace_encoder import (
     BOS,
     BUCKETS,
@@ -25,6 +27,9 @@ from zephon.exec.tokenizers.whitespace_encoder import (
 )
 
 FALLBACK = "__fallback__"
+STUB_VERSION = "1"
+
+_logger = logging.getLogger(__name__)
 
 
 def load_tokenizer(
@@ -60,6 +65,11 @@ def load_tokenizer(
     if tokenizer is not None:
         definition = from_object(tokenizer, split_special_tokens=split_special_tokens)
     elif tokenizer_id is None or tokenizer_id == FALLBACK:
+        if tokenizer_id is None:
+            _logger.warning(
+                "tokenize: no tokenizer was named; words become arbitrary numbers, which is for "
+                "trials only; pass tokenizer_id or tokenizer"
+            )
         return _fallback()
     else:
         definition = from_path(tokenizer_id, split_special_tokens=split_special_tokens)
@@ -68,6 +78,7 @@ def load_tokenizer(
         definition,
         loaded.pool,
         backend=loaded.backend,
+        version=library_version(loaded.backend),
         reason=loaded.reason,
         template=_template(definition, loaded) if add_special_tokens else Template(),
         guard=_guard(definition, loaded) if loaded.backend == "gigatoken" else None,
@@ -78,7 +89,7 @@ def _template(definition: Definition, loaded: LoadedTokenizer) -> Template:
     template = loaded.template()
     if template is None:
         raise TokenizerError(
-            f"tokenizer {definition.name}: special_tokens='tokenizer_default' needs a template "
+            f"tokenizer {definition.name!r}: special_tokens='tokenizer_default' needs a template "
             "that puts fixed tokens around a document, and this one does something else; use "
             "special_tokens='bos_eos', 'bos', 'eos' or 'none'"
         )
@@ -96,9 +107,11 @@ def _guard(definition: Definition, loaded: LoadedTokenizer) -> Guard:
 
 def _fallback() -> Tokenizer:
     definition = Definition(
-        name=repr(FALLBACK),
+        name=FALLBACK,
         content=b"",
-        content_digest=hashlib.sha256(b"zephon white space stub, version 1").hexdigest(),
+        content_digest=hashlib.sha256(
+            f"zephon white space stub {STUB_VERSION}".encode()
+        ).hexdigest(),
         ids=(BOS, EOS, PAD),
         vocab_size=FIRST_ID + BUCKETS,
         special_tokens=(),
@@ -108,6 +121,7 @@ def _fallback() -> Tokenizer:
         definition,
         EncoderPool(WhitespaceEncoder, load_worth=0),
         backend="whitespace",
+        version=STUB_VERSION,
         reason="no tokenizer was named",
         template=Template(),
     )

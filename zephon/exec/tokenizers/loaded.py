@@ -70,7 +70,7 @@ class _LateReference:
                         split_special_tokens=self._definition.split_special_tokens,
                     )
                 except TokenizerError as exc:
-                    raise TokenizerError(f"tokenizer {self._definition.name}: {exc}") from exc
+                    raise TokenizerError(f"tokenizer {self._definition.name!r}: {exc}") from exc
             return self._loaded.another()
 
 
@@ -119,7 +119,7 @@ def _load(definition: Definition, backend: str) -> LoadedTokenizer:
         return LoadedTokenizer("gigatoken", verdict.reason, fast, reference, verdict)
     if backend == "gigatoken":
         raise TokenizerError(
-            f"tokenizer {definition.name}: tokenizer_backend='gigatoken' would not give the ids "
+            f"tokenizer {definition.name!r}: tokenizer_backend='gigatoken' would not give the ids "
             f"of tokenizers: {verdict.reason}; use 'auto' or 'tokenizers'"
         )
     reference()
@@ -141,4 +141,4 @@ def _fast(name: str, content: bytes) -> Encoder:
     try:
         return GigatokenEncoder(content)
     except TokenizerError as exc:
-        raise TokenizerError(f"tokenizer {name}: {exc}") from exc
+        raise TokenizerError(f"tokenizer {name!r}: {exc}") from exc

@@ -2,7 +2,8 @@
 
 Each gigatoken object takes 0.1 to 1 s to load, with the interpreter lock held, and 60 MB or more.
 So another is loaded only once the pool has encoded as much text as loading costs; until then
-callers wait their turn, and the first batch waits for one load, not for one a thread.
+callers wait their turn, and the first batch waits for one load, not for one a thread. More than
+one a processor are not worth their memory.
 
 A gigatoken object also keeps every distinct word that it meets, without bound: about 0.2 bytes a
 byte of prose, 5 to 10 a byte of random text. When the process has grown by ``GROWTH_BYTES`` since
@@ -23,6 +24,10 @@ LOAD_WORTH_BYTES = 16 << 20
 WARM_BYTES = 64 << 20
 GROWTH_BYTES = 256 << 20
 UNSEEN_BYTES = 4 << 30  # where the size of the process cannot be read: text before a fresh start
+
+_PROCESSORS = max(
+    2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+)
 
 
 @dataclass(slots=True)
@@ -70,7 +75,7 @@ class EncoderPool:
     def _take(self) -> _Member:
         with self._changed:
             while not self._idle:
-                if not self._made or self._text_bytes >= self._made * self._load_worth:
+                if self._is_worth_a_load():
                     break
                 # Whoever holds the first one may be busy with a huge document: not for ever.
                 if not self._changed.wait(timeout=0.5):
@@ -83,6 +88,11 @@ class EncoderPool:
         except BaseException:
             self._let_go()
             raise
+
+    def _is_worth_a_load(self) -> bool:
+        if not self._made or not self._load_worth:
+            return True
+        return self._made < _PROCESSORS and self._text_bytes >= self._made * self._load_worth
 
     def _let_go(self) -> None:
         with self._changed:

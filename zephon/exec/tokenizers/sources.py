@@ -42,7 +42,7 @@ def from_path(tokenizer_id: str | os.PathLike[str], *, split_special_tokens: boo
         raise TokenizerError(f"tokenizer_id={text!r}: cannot read {file}: {exc}") from exc
     beside = file.name == TOKENIZER_FILE
     return define(
-        repr(text),
+        text,
         content,
         config=_config(file.parent) if beside else None,
         split_special_tokens=split_special_tokens,
@@ -85,7 +85,7 @@ def from_object(tokenizer: object, *, split_special_tokens: bool) -> Definition:
         value = getattr(tokenizer, f"{role}_id", None)
         ids.append(int(value) if isinstance(value, int) else None)
     return define(
-        repr(name) if isinstance(name, str) and name else kind,
+        name if isinstance(name, str) and name else kind,
         content,
         ids=(ids[0], ids[1], ids[2]) if ids else None,
         split_special_tokens=split,

@@ -89,7 +89,7 @@ class SpecialTokens:
         at = max(text.find(name), 0)
         excerpt = text[max(0, at - 24) : at + len(name) + 24]
         _logger.warning(
-            "tokenizer %s: the text of a document (ordinal %d: %r) holds the special token %r and "
+            "tokenizer %r: the text of a document (ordinal %d: %r) holds the special token %r and "
             "gets id %d, as with Hugging Face; pass split_special_tokens=True to tokenize to make "
             "it plain text. Later ones are counted without a word.",
             *(self._name, int(ordinals[document]), excerpt, name, token_id),

@@ -22,6 +22,7 @@ from zephon.exec.tokenizers.pool import EncoderPool
 from zephon.exec.tokenizers.specials import SpecialTokens
 
 SLOW_SECONDS = 5.0
+LARGE_BYTES = 1 << 20
 
 _logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class Tokenizer:
     bos_token_id, eos_token_id, pad_token_id: None where the tokenizer has none.
     vocab_size: every id is below it.
     digest: SHA-256 of everything that decides ids.
-    backend, reason: who encodes, and why.
+    backend, version, reason: who encodes, and why.
     name: what it is called in messages.
     template: the ids that ``special_tokens="tokenizer_default"`` puts around a document; empty
         unless it was asked for.
@@ -44,6 +45,7 @@ class Tokenizer:
         pool: EncoderPool,
         *,
         backend: str,
+        version: str,
         reason: str,
         template: Template,
         guard: Guard | None = None,
@@ -53,6 +55,7 @@ class Tokenizer:
         self.vocab_size = definition.vocab_size
         self.digest = definition.digest
         self.backend = backend
+        self.version = version
         self.reason = reason
         self.template = template
         self._pool = pool
@@ -86,11 +89,11 @@ class Tokenizer:
         seconds = time.monotonic() - began
         if len(encoded.offsets) != len(texts) + 1:
             raise ExecutionError(
-                f"tokenizer {self.name}: {self.backend} gave {len(encoded.offsets) - 1} documents "
-                f"for {len(texts)}"
+                f"tokenizer {self.name!r}: {self.backend} gave {len(encoded.offsets) - 1} "
+                f"documents for {len(texts)}"
             )
         if seconds > SLOW_SECONDS:
-            self._report_slow(seconds, offsets, ordinals)
+            self._report_slow(seconds, np.diff(offsets), ordinals)
         if self._guard is not None:
             self._guard.check(texts, ordinals, encoded)
         if self._specials is not None:
@@ -98,14 +101,15 @@ class Tokenizer:
         return encoded
 
     def _report_slow(
-        self, seconds: float, offsets: NDArray[np.int64], ordinals: NDArray[np.int64]
+        self, seconds: float, sizes: NDArray[np.int64], ordinals: NDArray[np.int64]
     ) -> None:
-        sizes = np.diff(offsets)
+        """Name the document that held a call back, if one did."""
         largest = int(sizes.argmax()) if len(sizes) else -1
-        if largest >= 0:
-            _logger.warning(
-                "tokenizer %s: %d documents of %.1f MB took %.1f s; the largest has %.1f MB "
-                "(ordinal %d)",
-                *(self.name, len(sizes), sizes.sum() / 1e6, seconds),
-                *(sizes[largest] / 1e6, int(ordinals[largest])),
-            )
+        if largest < 0 or sizes[largest] < LARGE_BYTES:
+            return
+        _logger.warning(
+            "tokenizer %r: %d documents of %.1f MB took %.1f s; the largest has %.1f MB "
+            "(ordinal %d)",
+            *(self.name, len(sizes), sizes.sum() / 1e6, seconds),
+            *(sizes[largest] / 1e6, int(ordinals[largest])),
+        )

@@ -51,9 +51,17 @@ def cache_root() -> Path:
 
 def verdict_key(*parts: str | bool) -> str:
     """Name a verdict by ``parts``, the versions of both libraries, and the kind of machine."""
-    versions = [_version(library) for library in ("gigatoken", "tokenizers")]
+    versions = [library_version(library) for library in ("gigatoken", "tokenizers")]
     everything = [*parts, *versions, platform.machine()]
     return hashlib.sha256(msgspec.json.encode(everything)).hexdigest()
+
+
+def library_version(library: str) -> str:
+    """Return the installed version of a library, "none" where it is not installed."""
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
 
 
 def recall(key: str) -> Verdict | None:
@@ -87,10 +95,3 @@ def remember(key: str, verdict: Verdict) -> None:
 
 def _file(key: str) -> Path:
     return cache_root() / "verdicts" / f"{key}.json"
-
-
-def _version(library: str) -> str:
-    try:
-        return importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
-        return "none"

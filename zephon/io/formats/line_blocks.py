@@ -1,7 +1,7 @@
 """Physical lines of a JSONL text: which are rows, and an index of blocks of them.
 
 A line ends at a line feed. Lines of white space alone (as ``str.isspace`` says) are no rows. The
-index is made in one pass at about 2.5 GB/s or more and holds three integers a block of about
+index is made in one pass at about 2 GB/s and holds three integers a block of about
 1 MiB; it needs memory for one block, or for the longest line.
 """
 

@@ -10,6 +10,7 @@ that the typed decoder refuses (NaN, a lone surrogate in another field, a wrong 
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from operator import attrgetter
@@ -28,6 +29,7 @@ from zephon.io.values import value_of
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _BRACE_OPEN, _BRACE_CLOSE, _RETURN = b"{}\r"
 _VALUE = msgspec.json.Decoder()
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')  # keys with these are not for the typed decoder
 
 
 class LineDecoder:
@@ -42,10 +44,11 @@ class LineDecoder:
         for column, reader in zip(columns, self._readers, strict=True):
             for key in _keys(column):
                 fields[key] = (names[key], *reader.field)
+        self._typed = not any(_ESCAPED.search(key) for key in keys)
         self._type = msgspec.defstruct(
             "Row",
             list(fields.values()),
-            rename={name: key for key, name in names.items()},
+            rename={name: key for key, name in names.items()} if self._typed else None,
             gc=False,  # decoded JSON holds no cycles
         )
         self._decoder = msgspec.json.Decoder(self._type)
@@ -79,6 +82,9 @@ class LineDecoder:
         return [array for array in arrays if array is not None], problems
 
     def _rows(self, text: bytes, lines: RowLines) -> list[Any]:
+        refused = self._type(**dict.fromkeys(self._type.__struct_fields__))
+        if not self._typed:
+            return [refused] * len(lines.starts)
         if _one_object_a_line(text, lines):
             try:
                 rows = self._decoder.decode_lines(text)
@@ -87,7 +93,6 @@ class LineDecoder:
             if len(rows) == len(lines.starts):
                 return rows
         decode = self._decoder.decode
-        refused = self._type(**dict.fromkeys(self._type.__struct_fields__))
         rows = []
         for start, stop in zip(lines.starts.tolist(), lines.stops.tolist(), strict=True):
             try:

@@ -52,11 +52,11 @@ class Parquet(Format):
 
     def count(self, dataset: str, path: Path) -> Shard:
         """Read the footer."""
-        status = path.stat()
         with (
             _located(dataset, path.name, "its footer"),
             pq.ParquetFile(path, pre_buffer=False) as file,
         ):
+            status = path.stat()
             footer, schema = file.metadata, file.schema_arrow.remove_metadata()
         groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
         return Shard(

@@ -1,0 +1,90 @@
+import gzip
+import io
+import threading
+
+import pytest
+from backports import zstd
+
+from zephon.errors import ShardError
+from zephon.io import Dataset
+from zephon.io.formats import forward_file
+from zephon.io.formats.forward_file import ForwardFile, open_text
+from zephon.io.formats.line_blocks import index_lines
+
+LINES = [b'{"n":%d,"x":"%s"}\n' % (n, b"y" * (n % 37)) for n in range(400)]
+TEXT = b"".join(LINES)
+
+
+@pytest.fixture(params=["gz", "zst"])
+def forward(request, tmp_path):
+    """A file of many blocks in several members or frames, with its blocks and its shard."""
+    pack = gzip.compress if request.param == "gz" else zstd.compress
+    path = tmp_path / f"a.jsonl.{request.param}"
+    whole = b"\xef\xbb\xbf" + TEXT
+    path.write_bytes(b"".join(pack(whole[i : i + 3000]) for i in range(0, len(whole), 3000)))
+    shard = Dataset.from_path("d", tmp_path).shards[0]
+    blocks = index_lines(io.BytesIO(whole), block_bytes=256)
+    wanted = [whole[a:b] for a, b in zip(blocks.offsets, blocks.offsets[1:], strict=False)]
+    return ForwardFile("d", shard, blocks), wanted, path
+
+
+def test_blocks_in_order_backwards_and_at_random(forward):
+    file, wanted, _ = forward
+    assert len(wanted) > 2 * forward_file._PASSED_BLOCKS
+    numbers = list(range(len(wanted)))
+    for order in (numbers, numbers[::-3], numbers[::7] + numbers[3::11]):
+        assert [file.block(number) for number in order] == [wanted[number] for number in order]
+
+
+def test_neighbours_in_another_order_do_not_start_again(forward, monkeypatch):
+    file, wanted, _ = forward
+    starts = []
+    monkeypatch.setattr(forward_file, "open_text", lambda path: starts.append(1) or open_text(path))
+    for first in range(0, len(wanted) - 8, 8):
+        for number in (first + 5, first, first + 7, first + 2):
+            assert file.block(number) == wanted[number]
+    assert len(starts) == 1
+
+
+def test_many_threads(forward):
+    file, wanted, _ = forward
+    wrong = []
+
+    def work(step):
+        for number in range(0, len(wanted), step):
+            if file.block(number) != wanted[number]:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(step,)) for step in (1, 2, 3, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not wrong
+
+
+def test_a_closed_file_opens_again(forward):
+    file, wanted, _ = forward
+    file.block(3)
+    file.close()
+    assert file.block(2) == wanted[2]
+
+
+def test_a_file_written_to_since_is_refused_and_an_error_is_not_remembered(forward):
+    file, wanted, path = forward
+    content, status = path.read_bytes(), path.stat()
+    path.write_bytes(content + b"x")
+    with pytest.raises(ShardError, match="written to since"):
+        file.block(0)
+    path.write_bytes(content)
+    forward_file.os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert file.block(1) == wanted[1]
+
+
+def test_long_windows_of_zstd(tmp_path):
+    options = {zstd.CompressionParameter.window_log: 28}
+    path = tmp_path / "a.jsonl.zst"
+    with zstd.open(path, "wb", options=options) as file:
+        file.write(TEXT)
+    with open_text(path) as stream:
+        assert stream.read() == TEXT

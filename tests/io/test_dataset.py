@@ -1,0 +1,156 @@
+import copy
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from zephon.errors import DatasetError, NotYetError
+from zephon.io import Dataset, InMemoryShard
+from zephon.io.dataset import Shard
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, rows in (("b", 3), ("a", 2), ("c", 0)):
+        table = pa.table({"text": pa.array(["x"] * rows, pa.string())})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    (tmp_path / "README.md").write_text("# words\n")
+    return tmp_path
+
+
+def test_what_a_dataset_says(files):
+    dataset = Dataset.from_path("words", files)
+    assert dataset.name == "words"
+    assert dataset.path == str(files)
+    assert dict(dataset.backend) == {"kind": "parquet", "path": str(files)}
+    assert dataset.ids().tolist() == [0, 1, 2]
+    assert dataset.counts().tolist() == [2, 3, 0]
+    assert dataset.total() == len(dataset) == 5
+    assert dataset.max_count() == 3
+    assert dataset.shard_count() == 3
+    sizes = [(files / f"{name}.parquet").stat().st_size for name in "abc"]
+    assert dataset.raw_bytes().tolist() == sizes
+    assert dataset.manifest()[0] == ("a.parquet", 2, sizes[0])
+    assert dataset.passed_over == ("README.md: not data",)
+    assert isinstance(dataset.shards[0], Shard)
+    assert dataset.mean_row_bytes() > 0
+    assert repr(dataset) == "Dataset('words', parquet, 5 rows in 3 shards)"
+
+
+@pytest.mark.parametrize("method", ["ids", "counts", "raw_bytes"])
+def test_arrays_are_read_only_int64(files, method):
+    array = getattr(Dataset.from_path("d", files), method)()
+    assert array.dtype == np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
+def test_a_dataset_is_frozen_equal_and_hashable(files):
+    one, two = Dataset.from_path("d", files), Dataset.from_path("d", files)
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Dataset.from_path("e", files)
+    with pytest.raises(AttributeError):
+        one.name = "other"
+    with pytest.raises(TypeError):
+        one.backend["kind"] = "jsonl"
+
+
+def test_datasets_in_memory_are_equal_only_with_the_same_rows():
+    shard = InMemoryShard([{"text": "a"}])
+    assert Dataset.from_dict("d", {0: shard}) == Dataset.from_dict("d", {0: shard})
+    assert Dataset.from_dict("d", {0: shard}) != Dataset.from_dict("d", {0: InMemoryShard([{}])})
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_pickling_and_copying(tmp_path, read, text, suffix):
+    if suffix == "parquet":
+        pq.write_table(pa.table({"text": ["a", "b"]}), tmp_path / "a.parquet")
+    else:
+        (tmp_path / "a.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
+    dataset = Dataset.from_path("d", tmp_path)
+    assert copy.deepcopy(dataset) is dataset
+    assert copy.copy(dataset) is dataset
+    other = pickle.loads(pickle.dumps(dataset))
+    assert other == dataset
+    assert other.fields() == dataset.fields()
+    assert other.fields_complete == dataset.fields_complete
+    assert not other.counts().flags.writeable
+    assert read(other, text).values([1, 0]) == ["b", "a"]
+
+
+def test_rows_in_memory_are_pickled_with_their_dataset(read, text):
+    dataset = Dataset.from_dict("d", {5: InMemoryShard([{"text": "a"}])})
+    other = pickle.loads(pickle.dumps(dataset))
+    assert other.ids().tolist() == [5]
+    assert read(other, text).values() == ["a"]
+
+
+def test_rows_in_memory_keep_the_users_ids():
+    shards = {9: InMemoryShard([{"t": "abc"}] * 2), -1: InMemoryShard([]), 3: InMemoryShard([{}])}
+    dataset = Dataset.from_dict("d", shards)
+    assert dataset.ids().tolist() == [-1, 3, 9]
+    assert dataset.counts().tolist() == [0, 1, 2]
+    assert dataset.raw_bytes().tolist() == [0, 0, 8]
+    assert dataset.path is None
+    assert dataset.backend["kind"] == "in_memory"
+    assert dataset.backend["shards"][9] is shards[9]
+    assert [shard.name for shard in dataset.shards] == ["-1", "3", "9"]
+
+
+@pytest.mark.parametrize("key", ["0", 1.0, True, None])
+def test_shard_ids_in_memory_must_be_int(key):
+    with pytest.raises(DatasetError, match="shard ids must be int, got"):
+        Dataset.from_dict("d", {key: InMemoryShard([])})
+
+
+def test_rows_in_memory_must_be_wrapped():
+    with pytest.raises(DatasetError, match=r"shard 0: rows must be an InMemoryShard, got a list"):
+        Dataset.from_dict("d", {0: [{"text": "a"}]})
+
+
+@pytest.mark.parametrize("fmt", ["vortex", "lance", "mds", "litdata"])
+def test_documented_formats_that_are_not_there_yet(files, fmt):
+    with pytest.raises(NotYetError, match=f"format '{fmt}' is not supported yet"):
+        Dataset.from_path("d", files, fmt=fmt)
+
+
+def test_an_unknown_format_names_the_nearest(files):
+    with pytest.raises(ValueError, match=r"Unknown format kind 'parqet'; did you mean 'parquet'"):
+        Dataset.from_path("d", files, fmt="parqet")
+    with pytest.raises(DatasetError, match=r"Unknown format kind 'in_memory'"):
+        Dataset.from_path("d", files, fmt="in_memory")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda n, p: Dataset.from_path(n, p), lambda n, p: Dataset.from_dict(n, {})]
+)
+def test_a_name_is_checked_before_anything_else(make, tmp_path):
+    with pytest.raises(DatasetError, match="must hold no slash"):
+        make("a/b", tmp_path / "nowhere")
+
+
+def test_fmt_reads_one_of_two_formats(files):
+    (files / "a.jsonl").write_text('{"text":"json"}\n')
+    with pytest.raises(DatasetError, match=r"must hold one format, got jsonl .* and parquet"):
+        Dataset.from_path("d", files)
+    assert Dataset.from_path("d", files, fmt="jsonl").counts().tolist() == [1]
+    parquet = Dataset.from_path("d", files, fmt="parquet")
+    assert parquet.counts().tolist() == [2, 3, 0]
+    assert "a.jsonl: jsonl; only parquet is read" in parquet.passed_over
+
+
+def test_train_and_test_files_side_by_side_are_both_listed_as_shards(tmp_path):
+    for name in ("train-000.parquet", "test-000.parquet", "train-000.parquet.tmp"):
+        pq.write_table(pa.table({"text": ["a"]}), tmp_path / name)
+    (tmp_path / "README.md").touch()
+    dataset = Dataset.from_path("d", tmp_path)
+    assert [shard.name for shard in dataset.shards] == ["test-000.parquet", "train-000.parquet"]
+    assert dataset.passed_over == ("README.md: not data", "train-000.parquet.tmp: temporary")
+
+
+def test_a_remote_path_is_named_as_such():
+    with pytest.raises(NotYetError, match="hf:// is not supported yet"):
+        Dataset.from_path("d", "hf://org/name/train")
