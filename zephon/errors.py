@@ -21,6 +21,10 @@ class NotYetError(PlanError, NotImplementedError):
     """A documented feature that this version does not have yet."""
 
 
+class RepeatedCallError(PlanError, RuntimeError):
+    """A call that may be made once was made again."""
+
+
 class OptimizerError(ZephonError, RuntimeError):
     """A rewrite rule broke its promise; the message names the rule."""
 

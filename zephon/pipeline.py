@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from zephon.errors import NotYetError, PlanError, nearest
+from zephon.errors import NotYetError, PlanError, RepeatedCallError, nearest
 from zephon.exec import session
 from zephon.exec.accounting import account
 from zephon.exec.checkpoint import from_any, to_bytes
@@ -45,6 +45,7 @@ class Pipeline:
         self._node: logical.Node = session.fetch_node(work_source)
         self._options = RuntimeOptions()
         self._plan: Plan | None = None
+        self._recipes: dict[int, dict[str, Any]] = {}
         self._engine: Engine | None = None
         self._running = False
         self._restored: dict[str, Any] | None = None
@@ -53,7 +54,8 @@ class Pipeline:
 
     def fetch_parallelism(self, parallelism: int, max_batch: int | None = None) -> Pipeline:
         """Say how many reading tasks may run at once; ``max_batch`` changes nothing."""
-        fetch = replace(self._fetch_node(), parallelism=parallelism, max_batch=max_batch or 64)
+        changes = {} if max_batch is None else {"max_batch": max_batch}
+        fetch = replace(self._fetch_node(), parallelism=parallelism, **changes)
         self._node = _with_source(self._node, fetch)
         return self._changed()
 
@@ -71,7 +73,7 @@ class Pipeline:
         """Warm the shard cache ahead of reading; moves no row. Local shards need no warming."""
         _check_placement("prefetch", placement)
         if any(isinstance(node, logical.Prefetch) for node in top_first(self._node)):
-            raise PlanError("prefetch: it was called before; call it once")
+            raise RepeatedCallError("prefetch: it was called before; call it once")
         node = logical.Prefetch(
             input=self._node,
             buffer_size=buffer_size,
@@ -279,6 +281,8 @@ class Pipeline:
         except BaseException:
             self._restored = restored
             raise
+        if not self._running:
+            self._engine = engine
         return self._items(engine)
 
     def _items(self, engine: Engine) -> Generator[StreamItem, None, None]:
@@ -352,13 +356,14 @@ class Pipeline:
 
     def _changed(self) -> Pipeline:
         self._plan = None
+        self._recipes = {}
         self._close()
         self._engine = None
         return self
 
     def _close(self) -> None:
         if self._engine is not None:
-            self._engine.close()
+            self._engine.stop()
             self._engine = None
 
     def _compiled(self) -> Plan:
@@ -376,7 +381,9 @@ class Pipeline:
         plan = self._compiled()
         if lanes is None:
             lanes = session.topology_of(plan, self._options, self._restored).lanes
-        return session.recipe(plan, self._source, self._options, lanes)
+        if lanes not in self._recipes:
+            self._recipes[lanes] = session.recipe(plan, self._source, self._options, lanes)
+        return self._recipes[lanes]
 
     def _fetch_node(self) -> logical.Fetch:
         return next(node for node in top_first(self._node) if isinstance(node, logical.Fetch))
@@ -407,7 +414,11 @@ def _check_placement(call: str, placement: str) -> None:
 
 
 def _padding(padding: bool | str) -> str:
-    return {False: "none", True: "longest", "do_not_pad": "none"}.get(padding, str(padding))
+    if isinstance(padding, str):
+        return "none" if padding == "do_not_pad" else padding
+    if isinstance(padding, bool):
+        return "longest" if padding else "none"
+    return repr(padding)
 
 
 def _path_text(path: Any) -> str | None:

@@ -1,9 +1,8 @@
 """The same global steps on any number of ranks."""
 
-import warnings
-
 import pytest
-from tests.properties.recipes import packed, rows, two_datasets
+
+from tests.properties.recipes import packed, rows
 
 R = 48
 RANKS = (1, 2, 3, 4, 6, 8, 16)
@@ -14,6 +13,7 @@ def steps_of(degree, *, microbatch, lanes, steps):
     per_rank = []
     for group in range(degree):
         pipeline = packed(
+            max_length=9,
             microbatch=microbatch,
             global_batch_size=R,
             canonical_replicas=lanes,

@@ -6,8 +6,8 @@ from itertools import islice
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.properties.recipes import packed, rows, rows_of, source, text_dataset, two_datasets
 
+from tests.properties.recipes import packed, rows, rows_of, source, text_dataset, two_datasets
 from zephon import Pipeline
 from zephon.errors import CheckpointError
 
@@ -168,9 +168,7 @@ def test_steps_resume_with_other_ranks_and_microbatches():
         share = 12 // degree
         parts = [rows(make(degree, g, 1).restore(state)) for g in range(degree)]
         steps = min(len(p) for p in parts) // share
-        rest = [
-            row for t in range(steps) for p in parts for row in p[t * share : (t + 1) * share]
-        ]
+        rest = [row for t in range(steps) for p in parts for row in p[t * share : (t + 1) * share]]
         assert rest == whole[36 : 36 + len(rest)]
         assert len(rest) >= len(whole) - 36
 

@@ -1,8 +1,8 @@
 """One canonical stream: workers, runner, memory and rules change the speed and no byte."""
 
 import pytest
-from tests.properties.recipes import packed, rows, source, text_dataset, tokens_of, two_datasets
 
+from tests.properties.recipes import packed, rows, source, text_dataset, tokens_of, two_datasets
 from zephon import Pipeline
 from zephon.planner.compiler import compile_plan
 from zephon.planner.fusions import FUSIONS
@@ -30,8 +30,7 @@ def test_runner_task_size_and_queue_change_no_byte(oracle, runner, memory, prefe
 
 def test_microbatch_size_changes_no_row():
     def stream(microbatch):
-        found = rows(packed(microbatch=microbatch, drop_last=False))
-        return found
+        return rows(packed(microbatch=microbatch, drop_last=False))
 
     assert stream(1) == stream(7) == stream(1000)
 

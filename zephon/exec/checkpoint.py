@@ -7,6 +7,8 @@ means is in ``history.py``.
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -59,10 +61,23 @@ def from_any(state: object) -> dict[str, Any]:
             f"restore: checkpoint version {state.get('version')!r} is newer than the supported "
             f"version {VERSION}; upgrade zephon"
         )
-    missing = [k for k in ("recipe", "position", "lanes", "lane_count") if k not in state]
-    if missing:
-        raise CheckpointError(f"restore: the checkpoint lacks {', '.join(missing)}; it is damaged")
+    try:
+        sound = state.get("digest") == content_digest(state)
+    except (TypeError, ValueError):  # values that JSON does not know
+        sound = False
+    if not sound:
+        raise CheckpointError(
+            "restore: the checkpoint is damaged: its content does not have the digest that was "
+            "written with it; restore an earlier one"
+        )
     return state
+
+
+def content_digest(state: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of all of a checkpoint but its own ``digest``."""
+    content = {name: value for name, value in state.items() if name != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _from_bytes(data: bytes) -> object:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zephon.errors import CheckpointError, PlanError
+from zephon.errors import CheckpointError, ExecutionError, PlanError
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
 from zephon.exec.delivery import Group, Position, steps, turns
@@ -82,6 +82,7 @@ class Engine:
         }
         self.last_step = self._known_steps()
         self.finished = False
+        self._stopped = False
         self._runner: Runner | None = None
         self._ahead: Ahead | None = None
 
@@ -101,13 +102,25 @@ class Engine:
             source = self._ahead = Ahead(source, settings.queue)
         try:
             for batch, after in source:
+                if self._stopped:
+                    break
                 with self._lock:
                     self._delivered = after
                 yield batch
+            if self._stopped:
+                raise ExecutionError(
+                    "the pipeline was changed or restored while it was being iterated; iterate it "
+                    "anew"
+                )
             self.finished = True
             self._warn_of_uneven_ends()
         finally:
             self.close()
+
+    def stop(self) -> None:
+        """End the run from outside: its iterator raises when it is asked for the next batch."""
+        self._stopped = True
+        self.close()
 
     def close(self) -> None:
         """End the run; positions and histories stay, so that a checkpoint can still be taken."""

@@ -67,15 +67,21 @@ def batch_of(plan: Plan) -> Batch | None:
     return plan.logical if isinstance(plan.logical, Batch) else None
 
 
-def tokenizers_of(plan: Plan, options: RuntimeOptions) -> list[Tokenizer]:
-    """Load the tokenizers of a plan; loaded ones are shared in the process."""
+def tokenizers_of(plan: Plan, options: RuntimeOptions) -> dict[physical.TokenizeColumn, Tokenizer]:
+    """Load the tokenizer of each step that needs one; loaded ones are shared in the process."""
     segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
-    return [
-        _load(step, options)
+    return {
+        step: load_tokenizer(
+            tokenizer_id=step.tokenizer_id,
+            tokenizer=step.tokenizer,
+            backend=options.tokenizer_backend,
+            split_special_tokens=step.split_special_tokens,
+            add_special_tokens=step.special_tokens == "tokenizer_default",
+        )
         for segment in segments
         for step in segment.steps
         if isinstance(step, physical.TokenizeColumn)
-    ]
+    }
 
 
 def launch(
@@ -108,8 +114,8 @@ def launch(
     tokenizers = tokenizers_of(plan, options)
     pad = pack.pad_token_id if pack is not None else None
     if pad is None and tokenizers:
-        pad = tokenizers[0].pad_token_id
-    resources = _Resources(source, options)
+        pad = next(iter(tokenizers.values())).pad_token_id
+    resources = _Resources(source, tokenizers, int(options.budget_bytes * CACHE_SHARE))
     stages = [
         [resources.operator(step) for step in node.steps]
         for node in nodes
@@ -154,10 +160,15 @@ def locate(source: StaticMixtureWorkSource, refs: Refs) -> str:
 class _Resources:
     """Readers and tokenizers that the operators of one engine share."""
 
-    def __init__(self, source: StaticMixtureWorkSource, options: RuntimeOptions) -> None:
+    def __init__(
+        self,
+        source: StaticMixtureWorkSource,
+        tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+        cache_bytes: int,
+    ) -> None:
         self._source = source
-        self._options = options
-        self._cache = GroupCache(max(1, int(options.budget_bytes * CACHE_SHARE)))
+        self._tokenizers = tokenizers
+        self._cache = GroupCache(max(1, cache_bytes))
 
     def operator(self, step: physical.Step) -> Operator:
         """Build the operator of a physical step."""
@@ -172,17 +183,7 @@ class _Resources:
                 }
                 return FetchRows(readers)
             case physical.TokenizeColumn():
-                return TokenizeColumn(step, _load(step, self._options))
-
-
-def _load(step: physical.TokenizeColumn, options: RuntimeOptions) -> Tokenizer:
-    return load_tokenizer(
-        tokenizer_id=step.tokenizer_id,
-        tokenizer=step.tokenizer,
-        backend=options.tokenizer_backend,
-        split_special_tokens=step.split_special_tokens,
-        add_special_tokens=step.special_tokens == "tokenizer_default",
-    )
+                return TokenizeColumn(step, self._tokenizers[step])
 
 
 def _policy(nodes: list[physical.PhysicalNode]) -> Policy:
@@ -204,11 +205,7 @@ def _naming(source: StaticMixtureWorkSource) -> Naming:
 
 
 def _mean_row_bytes(source: StaticMixtureWorkSource) -> float:
-    means = (
-        c.weight * float(c.dataset.raw_bytes().sum()) / max(c.dataset.total(), 1)
-        for c in source.components
-    )
-    return sum(means)
+    return sum(c.weight * c.dataset.mean_row_bytes() for c in source.components if c.weight > 0)
 
 
 def _row_tokens(plan: Plan) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from zephon import __version__
 from zephon.errors import CheckpointError, ExecutionError, PlanError, TokenizerError
-from zephon.exec.checkpoint import FORMAT, VERSION, lane_from_dict, lane_to_dict
+from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine
 from zephon.exec.fingerprint import differences, digest, recipe_of
@@ -96,7 +96,7 @@ def recipe(
                 "eos_token_id": t.eos_token_id,
                 "pad_token_id": t.pad_token_id,
             }
-            for t in tokenizers_of(plan, options)
+            for t in tokenizers_of(plan, options).values()
         ],
         lanes=lanes,
         global_batch_size=options.global_batch_size,
@@ -166,7 +166,7 @@ def state_of(engine: Engine, recipe_now: Mapping[str, Any]) -> dict[str, Any]:
             "delivered": position.delivered,
             "dp_degree": topology.dp_degree,
         }
-    return {
+    state = {
         "format": FORMAT,
         "version": VERSION,
         "library": __version__,
@@ -174,8 +174,9 @@ def state_of(engine: Engine, recipe_now: Mapping[str, Any]) -> dict[str, Any]:
         "recipe": recipe_now,
         "lane_count": topology.lanes,
         "position": where,
-        "lanes": {str(lane): lane_to_dict(state) for lane, state in lanes.items()},
+        "lanes": {str(lane): lane_to_dict(at) for lane, at in lanes.items()},
     }
+    return {**state, "digest": content_digest(state)}
 
 
 def already_iterated() -> ExecutionError:
@@ -214,7 +215,7 @@ def notes(plan: Plan, options: RuntimeOptions) -> tuple[str, ...]:
     try:
         lines += [
             f"tokenizer {t.name}: back end {t.backend} ({t.reason})"
-            for t in tokenizers_of(plan, options)
+            for t in tokenizers_of(plan, options).values()
         ]
     except TokenizerError as exc:
         lines.append(f"tokenizer: {exc}")

@@ -1,0 +1,322 @@
+"""States as documents: both forms, damage of every kind, newer versions, and what is not inside."""
+
+import base64
+import copy
+import json
+import re
+
+import msgspec
+import numpy as np
+import pytest
+from backports import zstd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.properties.recipes import packed, rows, token_dataset
+from tests.written import dataset, in_order
+from zephon import Pipeline
+from zephon.errors import CheckpointError
+from zephon.exec.checkpoint import VERSION, from_any, pack, to_bytes, unpack
+
+INT64 = np.iinfo(np.int64)
+
+
+def small():
+    """Eight documents and rows of eight tokens: a state of a few hundred bytes."""
+    return packed([token_dataset("prose", [3, 5, 2, 9, 4, 7, 1, 6], 2)], max_length=8, microbatch=1)
+
+
+@pytest.fixture(scope="module")
+def state():
+    pipe = small()
+    items = iter(pipe)
+    for _ in range(3):
+        next(items)
+    saved = pipe.checkpoint()
+    items.close()
+    return saved
+
+
+@pytest.fixture(scope="module")
+def rest(state):
+    found = rows(small().restore(state))
+    assert len(found) == 1
+    return found
+
+
+def outcome(saved):
+    """Restore and run; give the rows, or None if the state was refused as it should be."""
+    try:
+        return rows(small().restore(saved))
+    except CheckpointError as error:
+        assert str(error).startswith("restore: ")
+        assert "\n" not in str(error)
+        return None
+
+
+# Integers as text
+
+
+@settings(max_examples=200, deadline=None)
+@given(arrays(np.int64, st.integers(0, 60), elements=st.integers(INT64.min, INT64.max)))
+def test_integers_come_back_as_they_were(values):
+    text = pack(values)
+    assert json.loads(json.dumps(text)) == text
+    found = unpack(text)
+    assert found.dtype == np.int64
+    assert found.tolist() == values.tolist()
+
+
+@given(st.lists(st.booleans()), st.sampled_from(["?", "i1", "i2", "i4", "u1", "u4"]))
+def test_narrower_types_and_booleans_come_back_as_numbers(values, kind):
+    assert unpack(pack(np.array(values, kind))).tolist() == [int(v) for v in values]
+
+
+def test_what_grows_evenly_is_stored_narrow():
+    assert pack(np.arange(10**12, 10**12 + 5)).startswith("i8:")
+    assert pack(np.arange(100)).startswith("i1:")
+    assert len(pack(np.arange(100_000))) < 200
+
+
+@pytest.mark.parametrize("text", ["", "i1", "i3:AAAA", "i1:!!", "i1:AAAA", "f8:", ":", "i8:KLUv/Q"])
+def test_text_that_holds_no_integers_is_refused(text):
+    with pytest.raises(ValueError, match=r"\S"):
+        unpack(text)
+
+
+def test_a_column_cut_in_the_middle_of_a_number_is_refused():
+    half = base64.b64encode(zstd.compress(b"\x01\x02\x03")).decode()
+    with pytest.raises(ValueError, match="buffer size"):
+        unpack(f"i2:{half}")
+
+
+# Both forms
+
+
+def test_a_state_survives_json_and_bytes(state, rest):
+    assert json.loads(json.dumps(state)) == state
+    data = to_bytes(state)
+    assert isinstance(data, bytes)
+    for form in (data, bytearray(data), memoryview(data), state, json.loads(json.dumps(state))):
+        assert from_any(form) == state
+        assert outcome(form) == rest
+
+
+def test_the_pipeline_gives_either_form_of_one_state(state):
+    pipe = small().restore(state)
+    assert pipe.checkpoint() == state
+    data = pipe.checkpoint(as_bytes=True)
+    assert from_any(data) == state
+    assert small().restore(data).checkpoint(as_bytes=True) == data
+
+
+def test_equal_positions_give_equal_bytes():
+    def at_three(**options):
+        pipe = packed(canonical_replicas=2, **options)
+        items = iter(pipe)
+        for _ in range(3):
+            next(items)
+        data = pipe.checkpoint(as_bytes=True)
+        items.close()
+        return data
+
+    assert at_three() == at_three() == at_three(runner="threads", memory_budget="1kb")
+
+
+def test_a_state_that_was_restored_is_left_as_it_was(state, rest):
+    before = copy.deepcopy(state)
+    pipe = small().restore(state)
+    assert rows(pipe) == rest
+    pipe.checkpoint()
+    assert state == before
+
+
+def test_a_caller_that_changes_its_state_afterwards_changes_no_run(state, rest):
+    mine = copy.deepcopy(state)
+    pipe = small().restore(mine)
+    mine["lanes"].clear()
+    mine["recipe"]["source"]["seed"] = 99
+    assert rows(pipe) == rest
+
+
+@pytest.mark.parametrize("thing", [None, 5, "state", [1], 1.5, object()])
+def test_what_is_neither_dict_nor_bytes_is_a_type_error(thing):
+    with pytest.raises(TypeError, match=f"checkpoint dict or bytes, got {type(thing).__name__}"):
+        small().restore(thing)
+
+
+# Damage
+
+
+def test_bytes_cut_anywhere_are_refused(state):
+    data = to_bytes(state)
+    for length in range(len(data)):
+        with pytest.raises(CheckpointError, match="restore: "):
+            small().restore(data[:length])
+
+
+def test_bytes_with_more_behind_them_are_refused(state):
+    with pytest.raises(CheckpointError):
+        small().restore(to_bytes(state) + b"\x00")
+
+
+def test_one_flipped_bit_is_found(state, rest):
+    """A bit that says nothing may flip; one that does must never give other rows."""
+    data = to_bytes(state)
+    for at in range(len(data)):
+        for bit in (0, 3, 7):
+            damaged = bytearray(data)
+            damaged[at] ^= 1 << bit
+            assert outcome(damaged) in (None, rest), (at, bit)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=60), st.sampled_from(["", "head", "head and version", "zstd"]))
+def test_foreign_bytes_are_refused(noise, like):
+    head = {
+        "": b"",
+        "head": b"ZEPHONCP",
+        "head and version": b"ZEPHONCP\x00\x01",
+        "zstd": b"ZEPHONCP\x00\x01",
+    }[like]
+    body = zstd.compress(noise) if like == "zstd" else noise
+    with pytest.raises(CheckpointError):
+        small().restore(head + body)
+
+
+@pytest.mark.parametrize(
+    "content", [None, 5, "state", [1, 2], {}, {1: 2}, {"format": "zephon.checkpoint"}, [[[]]]]
+)
+def test_bytes_that_hold_something_else_are_refused(content):
+    data = b"ZEPHONCP\x00\x01" + zstd.compress(msgspec.msgpack.encode(content))
+    with pytest.raises(CheckpointError):
+        small().restore(data)
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {},
+        {"version": 2, "world": {}, "inflight": {}, "progress": {}},
+        {"engine": {}},
+        {"format": "other", "version": 1},
+        {"format": None},
+    ],
+)
+def test_a_dict_of_somebody_else_is_refused(foreign):
+    with pytest.raises(CheckpointError, match="this is no checkpoint of ours"):
+        small().restore(foreign)
+
+
+@pytest.mark.parametrize("key", ["version", "recipe", "position", "lanes", "lane_count", "digest"])
+def test_a_missing_part_is_refused(state, key):
+    with pytest.raises(CheckpointError):
+        small().restore({k: v for k, v in state.items() if k != key})
+
+
+def parts(value, path=()):
+    """List the paths of all parts of a state, leaves and inner ones."""
+    if path:
+        yield path
+    items = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
+    for key, part in items:
+        yield from parts(part, (*path, key))
+
+
+def with_part(state, path, value):
+    changed = copy.deepcopy(state)
+    place = changed
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize("value", [None, -1, "x", [], {}, 1.5, 10**30, True, float("nan"), b"x"])
+def test_a_part_of_another_kind_is_found(state, value):
+    for path in parts(state):
+        changed = with_part(state, path, value)
+        if changed != state:
+            assert outcome(changed) is None, path
+
+
+def test_a_number_off_by_one_is_found(state):
+    whole = [path for path in parts(state)]
+    found = 0
+    for path in whole:
+        place = state
+        for key in path:
+            place = place[key]
+        if type(place) is int:
+            found += 1
+            for by in (-1, 1):
+                assert outcome(with_part(state, path, place + by)) is None, path
+    assert found > 10
+
+
+# Versions
+
+
+def test_a_newer_version_is_refused_in_both_forms(state):
+    message = rf"checkpoint version 7 is newer than the supported version {VERSION}; upgrade zephon"
+    with pytest.raises(CheckpointError, match=message):
+        small().restore({**state, "version": 7})
+    data = bytearray(to_bytes(state))
+    data[8:10] = (7).to_bytes(2, "big")
+    with pytest.raises(CheckpointError, match=message):
+        small().restore(bytes(data))
+
+
+# What is inside
+
+
+def texts(value):
+    """List every text of a state, and the content of packed columns."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield str(key)
+            yield from texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts(part)
+    elif isinstance(value, str):
+        yield value
+        if re.fullmatch(r"i[1248]:.*", value):
+            yield " ".join(map(str, unpack(value).tolist()))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "in_memory"])
+def test_no_text_of_the_data_and_no_secret_is_inside(tmp_path, monkeypatch, tokenizer_file, kind):
+    monkeypatch.setenv("HF_TOKEN", "hf_SecretSecret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "Aws/SecretSecret")
+    words = [{"text": f"Xylophone Zeppelin {i} " * 9, "key": "sk-SecretSecret"} for i in range(30)]
+    folder = tmp_path / "bucket-of-ours"
+    pipe = Pipeline(in_order(dataset(kind, folder, words), seed=3))
+    pipe.tokenize(tokenizer_id=tokenizer_file, field="text").pack_flat(50, algorithm="wrap")
+    pipe.batch(1).options(runner="inline")
+    items = iter(pipe)
+    tokens = [t for _ in range(5) for t in next(items).records[0].payload["input_ids"]]
+    saved, data = pipe.checkpoint(), pipe.checkpoint(as_bytes=True)
+    items.close()
+    inside = "\n".join(texts(saved))
+    for secret in ("Xylophone", "Zeppelin", "Secret", "bucket-of-ours", str(tmp_path)):
+        assert secret not in inside
+        assert secret.encode() not in data
+        assert secret.encode() not in zstd.decompress(data[10:])
+    run = " ".join(map(str, tokens[3:9]))
+    assert run not in inside
+
+
+def test_a_state_holds_references_and_no_tokens():
+    """Documents of 50,000 tokens are held open; the state stays as small as for short ones."""
+    lengths = [50_000, 70_000, 60_000]
+    pipe = packed([token_dataset("prose", lengths, 1)], max_length=512, microbatch=1)
+    items = iter(pipe)
+    for _ in range(150):
+        next(items)
+    data = pipe.checkpoint(as_bytes=True)
+    items.close()
+    assert len(data) < 2000
+    assert len(rows(pipe.restore(data))) == sum(lengths) // 512 - 150
