@@ -126,6 +126,27 @@ class RuntimeOptions:
             setattr(self, name, value)
             self._given.add(name)
 
+    def data_identity(self) -> tuple[int, int]:
+        """Return ``dp_degree`` and ``dp_group_id``; they default to ``world_size`` and rank.
+
+        Raises:
+            PlanError: the ranks do not fit each other; names both settings.
+        """
+        world, rank = self.world_size, self.global_rank
+        degree = world if self.dp_degree is None else self.dp_degree
+        group = rank if self.dp_group_id is None else self.dp_group_id
+        if "world_size" in self._given:
+            if rank >= world:
+                raise PlanError(
+                    f"options: global_rank must be in [0, world_size={world}), got {rank}"
+                )
+            if world % degree:
+                raise PlanError(
+                    f"options: world_size={world} must be a multiple of dp_degree={degree}; as "
+                    "many ranks read each group's data as any other's"
+                )
+        return degree, group
+
     @property
     def without_effect(self) -> tuple[str, ...]:
         """Names that were set and mean nothing to this engine."""
@@ -180,6 +201,8 @@ def _check(name: str, value: Any) -> None:
             _one_of(name, value, _MAPPINGS)
         case "tokenizer_backend":
             _one_of(name, value, _BACKENDS)
+        case "auto_validation":
+            _one_of(name, value, ("strict", "warn", "off"))
         case "memory_budget" if value is not None:
             parse_size(value)
         case "world_size":

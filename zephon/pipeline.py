@@ -16,11 +16,12 @@ from zephon.options import RuntimeOptions
 from zephon.planner import logical
 from zephon.planner.compiler import Plan, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
-from zephon.planner.tree import top_first
+from zephon.planner.tree import top_first, transform_up
 from zephon.types import SampleBatch, StreamItem, record_of
 from zephon.work import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
+_PLACEMENTS = ("auto", "local")
 _ALLOWED_EDITS = (
     "weights", "datasets", "data", "functions", "global_batch_size", "partial_step",
 )  # fmt: skip
@@ -56,8 +57,7 @@ class Pipeline:
         """Say how many reading tasks may run at once; ``max_batch`` changes nothing."""
         changes = {} if max_batch is None else {"max_batch": max_batch}
         fetch = replace(self._fetch_node(), parallelism=parallelism, **changes)
-        self._node = _with_source(self._node, fetch)
-        return self._changed()
+        return self._add(_with_source(self._node, fetch))
 
     def fetch(self, parallelism: int | None = None, max_batch: int | None = None) -> Pipeline:
         """Do as ``fetch_parallelism``."""
@@ -75,11 +75,11 @@ class Pipeline:
         if any(isinstance(node, logical.Prefetch) for node in top_first(self._node)):
             raise RepeatedCallError("prefetch: it was called before; call it once")
         node = logical.Prefetch(
-            input=self._node,
+            input=self._fetch_node(),
             buffer_size=buffer_size,
             parallelism=4 if parallelism is None else parallelism,
         )
-        return self._add(node)
+        return self._add(_with_source(self._node, node))
 
     def tokenize(
         self,
@@ -398,19 +398,17 @@ class Pipeline:
                 )
 
 
-def _with_source(plan: logical.Node, fetch: logical.Fetch) -> logical.Node:
-    if plan.input is None:
-        return fetch
-    return replace(plan, input=_with_source(plan.input, fetch))
+def _with_source(plan: logical.Node, source: logical.Node) -> logical.Node:
+    """Put ``source`` in the place of the chain's Fetch."""
+    return transform_up(plan, lambda node: source if isinstance(node, logical.Fetch) else node)
 
 
 def _check_placement(call: str, placement: str) -> None:
     if placement == "remote":
         raise NotYetError(f"{call}: placement='remote' is not there yet; use 'auto'")
-    if placement not in ("auto", "local"):
-        raise PlanError(
-            f"{call}: placement={placement!r} is unknown; {nearest(placement, ('auto', 'local'))}"
-        )
+    if placement not in _PLACEMENTS:
+        closest = nearest(str(placement), _PLACEMENTS)
+        raise PlanError(f"{call}: placement={placement!r} is unknown; {closest}")
 
 
 def _padding(padding: bool | str) -> str:

@@ -243,7 +243,7 @@ def test_a_part_of_another_kind_is_found(state, value):
 
 
 def test_a_number_off_by_one_is_found(state):
-    whole = [path for path in parts(state)]
+    whole = list(parts(state))
     found = 0
     for path in whole:
         place = state

@@ -8,6 +8,7 @@ takes turns among them.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 from zephon.errors import PlanError
@@ -103,6 +104,13 @@ def make_topology(
             raise PlanError(
                 f"options: dp_degree={dp_degree} ranks need at least as many lanes, "
                 f"canonical_replicas is {lanes}; set global_batch_size, then ranks share lanes"
+            )
+        if lanes % dp_degree:
+            warnings.warn(
+                f"canonical_replicas={lanes} lanes over dp_degree={dp_degree} ranks: some ranks "
+                "own a lane more than others; set global_batch_size, then ranks share lanes",
+                RuntimeWarning,
+                stacklevel=2,
             )
     else:
         if size < 1:

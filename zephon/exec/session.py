@@ -54,8 +54,7 @@ def topology_of(
         PlanError: the settings do not fit each other.
         CheckpointError: the checkpoint has another number of lanes than the one named.
     """
-    dp_degree = options.world_size if options.dp_degree is None else options.dp_degree
-    dp_group_id = options.global_rank if options.dp_group_id is None else options.dp_group_id
+    dp_degree, dp_group_id = options.data_identity()
     lanes = options.canonical_replicas
     if restored is not None:
         saved = int(restored["lane_count"])

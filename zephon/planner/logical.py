@@ -241,6 +241,7 @@ class PackFlat(Node):
         if self.shuffle_strategy is not None:
             _one_of("pack_flat", "shuffle_strategy", self.shuffle_strategy, ("random", "length"))
         _at_least("pack_flat", "min_sequence_length", self.min_sequence_length, 0)
+        _at_least("pack_flat", "parallelism", self.parallelism, 1)
         if self.pad_token_id is not None:
             _at_least("pack_flat", "pad_token_id", self.pad_token_id, 0)
         self._check_wrap()
