@@ -21,10 +21,11 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
     """
     _, states = engine.state()
     rows = np.zeros(len(components), np.int64)
-    made, held = np.zeros_like(rows), np.zeros_like(rows)
+    made, placed, held = np.zeros_like(rows), np.zeros_like(rows), np.zeros_like(rows)
+    shared = engine.topology.global_batch_size is not None
     for lane, state in states.items():
         run = engine.lanes[lane]
-        if engine.finished and engine.topology.global_batch_size is None:
+        if engine.finished and not shared:
             drawn, tokens = run.rows_drawn, run.tokens_made
         else:
             # Ranks that share steps stop together: what a lane drew after its last step depends
@@ -33,19 +34,26 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
             run = engine.lane_at(lane, state)
         rows += drawn
         made += tokens
-        held += run.tokens_not_taken()
-    dropped = held if engine.finished else np.zeros_like(held)
-    waiting = held - dropped
+        placed += run.tokens_placed()
+        held += run.tokens_held()
+    if shared:  # ranks that share steps have no last batch of their own
+        held, placed = held + placed, np.zeros_like(placed)
     return {
         name: {
             "rows_drawn": int(rows[i]),
             "tokens_made": int(made[i]),
-            "tokens_delivered": int(made[i] - held[i]),
-            "tokens_held": int(waiting[i]),
-            "tokens_dropped": {"end_of_data": int(dropped[i])} if dropped[i] else {},
+            "tokens_delivered": int(made[i] - held[i] - placed[i]),
+            "tokens_held": 0 if engine.finished else int(held[i] + placed[i]),
+            "tokens_dropped": _dropped(end_of_data=held[i], drop_last=placed[i])
+            if engine.finished
+            else {},
         }
         for i, name in enumerate(components)
     }
+
+
+def _dropped(**tokens: np.int64) -> dict[str, int]:
+    return {reason: int(count) for reason, count in tokens.items() if count}
 
 
 def _drawn(state: LaneState, components: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -56,8 +57,11 @@ class Ahead(Generic[T]):
 
     def join(self) -> None:
         """Wait until the thread has ended."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        if not sys.is_finalizing():  # an ending interpreter has frozen the thread already
+            thread.join()
 
     def _fill(self) -> None:
         try:

@@ -7,6 +7,7 @@ means is in ``history.py``.
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import json
 import sys
@@ -41,7 +42,7 @@ def to_bytes(state: Mapping[str, Any]) -> bytes:
 
 
 def from_any(state: object) -> dict[str, Any]:
-    """Return the checkpoint dict that ``state``, a dict or bytes, stands for.
+    """Return a copy of the checkpoint dict that ``state``, a dict or bytes, stands for.
 
     Raises:
         TypeError: neither dict nor bytes.
@@ -49,6 +50,8 @@ def from_any(state: object) -> dict[str, Any]:
     """
     if isinstance(state, bytes | bytearray | memoryview):
         state = _from_bytes(bytes(state))
+        if not isinstance(state, dict):
+            raise CheckpointError("restore: the checkpoint's bytes are damaged: they hold no dict")
     if not isinstance(state, dict):
         raise TypeError(f"restore: expected a checkpoint dict or bytes, got {type(state).__name__}")
     if state.get("format") != FORMAT:
@@ -70,7 +73,7 @@ def from_any(state: object) -> dict[str, Any]:
             "restore: the checkpoint is damaged: its content does not have the digest that was "
             "written with it; restore an earlier one"
         )
-    return state
+    return copy.deepcopy(state)
 
 
 def content_digest(state: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ rows; threads, task sizes and queue depths only change when it comes.
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,6 +21,7 @@ from zephon.exec.delivery import Group, Position, steps, turns
 from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import LaneRows, Topology
+from zephon.exec.morsel import TOKENS
 from zephon.exec.policies.policy import Policy
 from zephon.exec.rows import UNREAD, Block
 from zephon.exec.runners import Runner
@@ -27,6 +29,8 @@ from zephon.exec.segment import Segment
 from zephon.exec.supply import Supply
 from zephon.types import BatchRows
 from zephon.work.source import LaneStream
+
+LOOKAHEAD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +93,15 @@ class Engine:
     def items(self) -> Generator[BatchRows, None, None]:
         """Yield batches; closing the iterator ends every thread of this run."""
         settings = self._settings
+        process = os.getpid()
         self._runner = self._make_runner()
         self._supply = Supply(
             self._runner,
             self._segment,
             list(self.lanes.values()),
             row_bytes=settings.row_bytes,
-            budget=settings.budget,
+            lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
+            budget=max(settings.budget, 2 * len(self.lanes) * self._step_bytes()),
         )
         source = self._groups()
         if self._runner.lookahead and settings.queue > 0:
@@ -107,6 +113,11 @@ class Engine:
                 with self._lock:
                     self._delivered = after
                 yield batch
+                if os.getpid() != process:
+                    raise ExecutionError(
+                        "this iterator began in another process, whose threads a fork does not "
+                        "copy; iterate in the child from the start, or start it with spawn"
+                    )
             if self._stopped:
                 raise ExecutionError(
                     "the pipeline was changed or restored while it was being iterated; iterate it "
@@ -150,6 +161,11 @@ class Engine:
         if self.topology.global_batch_size is not None:
             return position.step * self.topology.rows_per_lane
         return position.rows.get(lane, 0)
+
+    def _step_bytes(self) -> int:
+        """Return bytes of tokens that a lane gives to a step, whose rows must all be there."""
+        token_bytes = TOKENS.value_type.bit_width // 8
+        return self.topology.rows_per_lane * self._settings.row_tokens * token_bytes
 
     def _known_steps(self) -> int | None:
         """Return T where the plan keeps row counts: then all ranks know it beforehand."""
@@ -209,15 +225,16 @@ class Engine:
             )
         else:
             gathered = self._assembler.gather(taken)
-        for run in {id(run): run for run, _ in taken}.values():
+        runs = {run.lane: run for run, _ in taken}.values()
+        for run in runs:
             run.release()
         self._supply.refill()
         yield from self._cut(gathered, groups)
         with self._lock:
             delivered = self._delivered
-        for lane, run in self.lanes.items():
+        for run in runs:
             with run.lock:
-                run.history.forget_before(self.rows_delivered(delivered, lane))
+                run.history.forget_before(self.rows_delivered(delivered, run.lane))
 
     def _cut(
         self, gathered: GatheredRows, groups: Sequence[Group]

@@ -91,16 +91,18 @@ class LaneRun:
         first = min((int(s.min()) for s in needed), default=self.held.next_seq)
         self.held.release_before(first)
 
-    def tokens_not_taken(self) -> NDArray[np.int64]:
-        """Count tokens that no row handed out holds, per component."""
-        pieces = [*self._placed, self._policy.held(self._state)]
-        width = len(self.rows_drawn)
-        counts = np.zeros(width, np.int64)
-        for piece in pieces:
-            component = self.held.refs(piece.seq).component
-            tokens = np.bincount(component, weights=piece.length, minlength=width)
-            counts += tokens.astype(np.int64)
-        return counts
+    def tokens_placed(self) -> NDArray[np.int64]:
+        """Count tokens of finished rows that were not taken, per component."""
+        return sum(map(self._tokens, self._placed), np.zeros_like(self.tokens_made))
+
+    def tokens_held(self) -> NDArray[np.int64]:
+        """Count tokens that are in no finished row, per component."""
+        return self._tokens(self._policy.held(self._state))
+
+    def _tokens(self, pieces: Placements | Pieces) -> NDArray[np.int64]:
+        component = self.held.refs(pieces.seq).component
+        width = len(self.tokens_made)
+        return np.bincount(component, weights=pieces.length, minlength=width).astype(np.int64)
 
     def _push(self, refs: Refs, lengths: NDArray[np.int64], first_seq: int) -> None:
         """Push documents in groups that end at ticks, and remember both."""

@@ -31,8 +31,6 @@ from zephon.work.refs import Refs
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
 CACHE_SHARE = 0.6
-_LEAST_QUEUE = 8
-_RECORDS_QUEUE = 256
 _ROW_TOKENS_UNKNOWN = 1024
 
 
@@ -54,12 +52,7 @@ def workers_of(plan: Plan, options: RuntimeOptions) -> Workers:
         return Workers("inline", 1, 0)
     if options.prefetch_batches is not None:
         return Workers(runner, count, options.prefetch_batches)
-    batch = batch_of(plan)
-    if batch is None:
-        return Workers(runner, count, _RECORDS_QUEUE)
-    batch_bytes = 16 * _row_tokens(plan) * batch.microbatch_size
-    fits = options.budget_bytes // (8 * batch_bytes)
-    return Workers(runner, count, max(1, min(max(_LEAST_QUEUE, 2 * count), fits)))
+    return Workers(runner, count, 0)
 
 
 def batch_of(plan: Plan) -> Batch | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zephon import __version__
-from zephon.errors import CheckpointError, ExecutionError, PlanError, TokenizerError
+from zephon.errors import CheckpointError, ExecutionError, PlanError, ZephonError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine
@@ -216,7 +216,7 @@ def notes(plan: Plan, options: RuntimeOptions) -> tuple[str, ...]:
             f"tokenizer {t.name}: back end {t.backend} ({t.reason})"
             for t in tokenizers_of(plan, options).values()
         ]
-    except TokenizerError as exc:
+    except ZephonError as exc:
         lines.append(f"tokenizer: {exc}")
     if options.without_effect:
         lines.append(f"options without effect here: {', '.join(options.without_effect)}")

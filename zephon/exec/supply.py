@@ -38,9 +38,10 @@ class Supply:
     Args:
         row_bytes: mean bytes of a row of the data, to size the first tasks; what comes back
             corrects it.
+        lane_bytes: bytes of rows that a lane should have in flight or waiting.
+        budget: bytes of rows that all lanes may have together; a lane that has nothing gets a
+            task whatever the budget says.
         task_bytes: bytes of rows in one task, once the run is warm.
-        budget: bytes of rows that may be in flight or waiting; a lane that has nothing gets a task
-            whatever the budget says.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Supply:
         lanes: Sequence[LaneRun],
         *,
         row_bytes: float,
+        lane_bytes: int,
         budget: int,
         task_bytes: int = TASK_BYTES,
     ) -> None:
@@ -57,6 +59,7 @@ class Supply:
         self._segment = segment
         self._lanes = lanes
         self._row_bytes = max(row_bytes, 1.0)
+        self._lane_bytes = lane_bytes
         self._budget = budget
         self._most_task_bytes = min(task_bytes, max(budget // 4, 1))
         self._task_bytes = min(FIRST_TASK_BYTES, self._most_task_bytes)
@@ -97,7 +100,11 @@ class Supply:
             waiting = {run.lane: self._bytes_waiting(run) for run in self._lanes}
             if sum(waiting.values()) + self._task_bytes > self._budget:
                 return
-            hungry = [run for run in self._lanes if not _exhausted(run)]
+            hungry = [
+                run
+                for run in self._lanes
+                if waiting[run.lane] < self._lane_bytes and not _exhausted(run)
+            ]
             if not hungry:
                 return
             self._issue(min(hungry, key=lambda run: waiting[run.lane]))
@@ -117,7 +124,8 @@ class Supply:
             ranges.append((run.stream, run.next_draw, draws))
             run.next_draw += draws
         handle = self._runner.submit(partial(_make_blocks, self._segment, tuple(ranges)))
-        self._tasks.append(handle)
+        if self._runner.lookahead:
+            self._tasks.append(handle)
         for index, (run, (_, _, draws)) in enumerate(zip(lanes, ranges, strict=True)):
             self._coming[run.lane].append(_Coming(handle, index, draws))
             self._draws_coming[run.lane] += draws

@@ -7,6 +7,7 @@ The pool starts with the first runner and ends with the last one. A runner keeps
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -52,7 +53,8 @@ class _SharedPool:
                 return
             pool, self._pool = self._pool, None
         if pool is not None:
-            pool.shutdown(wait=not _on_worker(), cancel_futures=True)
+            wait = not _on_worker() and not sys.is_finalizing()
+            pool.shutdown(wait=wait, cancel_futures=True)
 
     def forget(self) -> None:
         """Start anew in a forked child: the parent's threads are not there."""
@@ -77,6 +79,7 @@ class ThreadsRunner(Runner):
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        self._pid = os.getpid()
         self._lock = threading.Condition()
         self._pool: ThreadPoolExecutor | None = _POOL.enter()
         self._waiting: deque[tuple[Future, Callable[[], object]]] = deque()
@@ -100,9 +103,9 @@ class ThreadsRunner(Runner):
             waiting, self._waiting = self._waiting, deque()
         for future, _ in waiting:
             future.cancel()
-        if pool is None:
+        if pool is None or os.getpid() != self._pid:
             return
-        if not _on_worker():
+        if not _on_worker() and not sys.is_finalizing():
             with self._lock:
                 self._lock.wait_for(lambda: not self._running)
         _POOL.leave()
@@ -114,8 +117,12 @@ class ThreadsRunner(Runner):
                 self._lock.notify_all()
             while self._pool is not None and self._waiting and self._running < self.workers:
                 future, task = self._waiting.popleft()
-                self._running += 1
-                self._pool.submit(self._run, future, task)
+                try:
+                    self._pool.submit(self._run, future, task)
+                except RuntimeError:  # the interpreter is ending: nothing starts any more
+                    future.cancel()
+                else:
+                    self._running += 1
 
     def _run(self, future: Future, task: Callable[[], object]) -> None:
         try:

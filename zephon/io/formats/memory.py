@@ -112,24 +112,28 @@ def in_memory_shard(key: int, rows: InMemoryShard) -> Shard:
 
 def _texts(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
     values = [""] * len(rows)
-    for index, row in enumerate(rows):
-        try:
-            values[index] = value_of(row, column)
-        except DataError as exc:
-            problems.setdefault(index, f": {exc}; mend or remove the row")
+    _fill(values, rows, column, problems)
     return pa.array(values, TEXT)
 
 
 def _token_lists(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
     values = [np.empty(0, np.int32)] * len(rows)
+    _fill(values, rows, column, problems)
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=offsets[1:])
+    return token_lists(offsets, pa.array(np.concatenate(values), pa.int32()))
+
+
+def _fill(values: list[Any], rows: Sequence[Any], column: Column, problems: dict[int, str]) -> None:
+    """Put each row's value in its place; a row that has none is noted and keeps the empty value."""
     for index, row in enumerate(rows):
         try:
             values[index] = value_of(row, column)
         except DataError as exc:
             problems.setdefault(index, f": {exc}; mend or remove the row")
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(value) for value in values], out=offsets[1:])
-    return token_lists(offsets, pa.array(np.concatenate(values), pa.int32()))
+        except Exception as exc:  # the row is an object of the user's, whose own code may fail
+            reason = f"{type(exc).__name__}: {exc}"
+            problems.setdefault(index, f": field {column.path!r} raised {reason}; mend the row")
 
 
 _ARRAYS: dict[str, Callable[[Sequence[Any], Column, dict[int, str]], pa.Array]] = {
