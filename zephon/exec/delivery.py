@@ -6,7 +6,7 @@ every lane that this rank runs surely holds the whole step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zephon.exec.lane_run import LaneRun
@@ -104,3 +104,37 @@ def turns(
             rows[lane] = stop
             turn = live[at % len(live)] if live else order[0]
             yield Group((LaneRows(lane, first, stop),), Position(rows=dict(rows), turn=turn))
+
+
+def few_at_first(groups: Iterator[Group], most: int) -> Iterator[list[Group]]:
+    """Join up to ``most`` groups, fewer at first so that the first batch comes soon.
+
+    When a bad row ends ``groups``, what stands before it is yielded before its error is raised.
+    """
+    size, together = 1, []
+    try:
+        for group in groups:
+            together.append(group)
+            if len(together) == min(size, most):
+                yield together
+                size, together = 2 * size, []
+    except Exception:
+        if together:
+            yield together
+        raise
+    if together:
+        yield together
+
+
+def joined(groups: Sequence[Group]) -> Iterator[LaneRows]:
+    """Yield the rows of all groups, those that follow each other in a lane as one."""
+    last: LaneRows | None = None
+    for rows in (rows for group in groups for rows in group.rows):
+        if last is not None and last.lane == rows.lane and last.stop == rows.first:
+            last = LaneRows(rows.lane, last.first, rows.stop)
+            continue
+        if last is not None:
+            yield last
+        last = rows
+    if last is not None:
+        yield last

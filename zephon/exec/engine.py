@@ -12,18 +12,16 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from zephon.errors import CheckpointError, ExecutionError, PlanError
+from zephon.errors import ExecutionError, PlanError
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
-from zephon.exec.delivery import Group, Position, steps, turns
+from zephon.exec.delivery import Group, Position, few_at_first, joined, steps, turns
 from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import LaneRows, Topology
 from zephon.exec.morsel import TOKENS
 from zephon.exec.policies.policy import Policy
-from zephon.exec.rows import UNREAD, Block
+from zephon.exec.reread import read_again
 from zephon.exec.runners import Runner
 from zephon.exec.segment import Segment
 from zephon.exec.supply import Supply
@@ -197,7 +195,7 @@ class Engine:
                 ensure=self._ensure,
             )
         yielded = False
-        for together in _gathered_at_once(groups, self._most_groups()):
+        for together in few_at_first(groups, self._most_groups()):
             yielded = True
             yield from self._deliver(together)
         if not yielded and self._start == Position() and self.topology.global_batch_size:
@@ -211,10 +209,11 @@ class Engine:
         """Gather the rows of several groups at once; yield a batch for each."""
         taken = [
             (self.lanes[rows.lane], placed)
-            for rows in _joined(groups)
+            for rows in joined(groups)
             for placed in self._take(rows)
         ]
-        self._read_missing(taken)
+        for run, placed in taken:
+            read_again(self._segment, run, placed.seq)
         if self._settings.gather_apart:
             gathered = stack(
                 [
@@ -258,31 +257,6 @@ class Engine:
             self._supply.pull(run)
         return True
 
-    def _read_missing(self, taken: Sequence[tuple]) -> None:
-        """Read documents that are known by reference alone, as they are after a restore."""
-        for run, placed in taken:
-            part, _, _ = run.held.places(placed.seq)
-            missing = np.unique(placed.seq[part == UNREAD])
-            if len(missing):
-                self._read(run, missing)
-
-    def _read(self, run: LaneRun, seqs: np.ndarray) -> None:
-        wanted = run.held.refs(seqs)
-        draws = wanted.take(np.unique(wanted.ordinal, return_index=True)[1])
-        (block,) = self._segment.run([draws.whole_rows()])
-        if block.failure is not None:
-            raise block.failure
-        found = np.searchsorted(_address(block), _address_of(wanted.ordinal, wanted.child))
-        lengths = np.diff(block.offsets)
-        found = np.minimum(found, max(len(lengths) - 1, 0))
-        same = len(lengths) > 0 and np.array_equal(lengths[found], run.held.lengths(seqs))
-        if not same:
-            raise CheckpointError(
-                f"restore: documents of lane {run.lane} have other lengths than when the "
-                "checkpoint was taken; the data changed under it"
-            )
-        run.held.fill(seqs, block, found)
-
     def _warn_of_uneven_ends(self) -> None:
         if self.topology.global_batch_size and self.topology.dp_degree > 1:
             finite = any(run.stream.length is not None for run in self.lanes.values())
@@ -308,43 +282,3 @@ class Engine:
             f"lanes needs {self.topology.rows_per_lane} rows of each, lane {lane} has "
             f"{rows}; lower global_batch_size or canonical_replicas, or repeat the data"
         )
-
-
-def _gathered_at_once(groups: Iterator[Group], most: int) -> Iterator[list[Group]]:
-    """Join groups, few at first so that the first batch comes soon."""
-    size, together = 1, []
-    try:
-        for group in groups:
-            together.append(group)
-            if len(together) == min(size, most):
-                yield together
-                size, together = 2 * size, []
-    except Exception:
-        # What stands before a bad row is delivered first, whatever was gathered at once.
-        if together:
-            yield together
-        raise
-    if together:
-        yield together
-
-
-def _joined(groups: Sequence[Group]) -> Iterator[LaneRows]:
-    """Join rows that follow each other in one lane."""
-    last: LaneRows | None = None
-    for rows in (rows for group in groups for rows in group.rows):
-        if last is not None and last.lane == rows.lane and last.stop == rows.first:
-            last = LaneRows(rows.lane, last.first, rows.stop)
-        else:
-            if last is not None:
-                yield last
-            last = rows
-    if last is not None:
-        yield last
-
-
-def _address(block: Block) -> np.ndarray:
-    return _address_of(block.refs.ordinal, block.refs.child)
-
-
-def _address_of(ordinal: np.ndarray, child: np.ndarray) -> np.ndarray:
-    return (ordinal << 20) | child
