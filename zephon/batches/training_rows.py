@@ -150,10 +150,11 @@ class Grid:
     trailing: columns of padding at the end of each row, of either kind; None: there is none.
     """
 
-    __slots__ = ("lengths", "missing", "trailing", "width")
+    __slots__ = ("_offsets", "lengths", "missing", "trailing", "width")
 
     def __init__(self, name: str, tokens: TokenField, rows: TrainingRows) -> None:
-        self.lengths = np.diff(tokens.offsets)
+        self._offsets = tokens.offsets
+        self.lengths = tokens.offsets[1:] - tokens.offsets[:-1]
         self.width = int(self.lengths.max())
         self.missing = None
         if int(self.lengths.min()) != self.width:
@@ -169,11 +170,12 @@ class Grid:
         """Lay out a field that has a value for every token; a view where no row is padded."""
         if not isinstance(field, TokenField):
             self._refuse_length(name, 0, "a single value")
-        lengths = np.diff(field.offsets)
-        differs = lengths != self.lengths
-        if differs.any():
-            i = int(differs.argmax())
-            self._refuse_length(name, i, f"{lengths[i]} values")
+        if field.offsets is not self._offsets:  # an engine's fields share one array of offsets
+            lengths = field.offsets[1:] - field.offsets[:-1]
+            differs = lengths != self.lengths
+            if differs.any():
+                i = int(differs.argmax())
+                self._refuse_length(name, i, f"{lengths[i]} values")
         if self.missing is None:
             return collate.stack(field.values, field.offsets)
         return collate.pad_rows(field.values, field.offsets, fill)

@@ -13,6 +13,7 @@ from zephon.planner.tree import top_first
 
 N = TypeVar("N")
 _HIDDEN = {"input", "components", "steps", "tokenizer"}
+_OFF = (None, False, (), "none")
 _SHOWN_PASSED_OVER = 5
 
 
@@ -75,11 +76,11 @@ def _physical_lines(node: PhysicalNode) -> list[str]:
 
 
 def _call(node: object) -> str:
-    """Show a node as a call with the fields that differ from their defaults."""
+    """Show a node as a call, without the fields that are at their default, off, or empty."""
     shown = []
     for f in fields(node):  # type: ignore[arg-type]
         value = getattr(node, f.name)
-        if f.name in _HIDDEN or value == f.default:
+        if f.name in _HIDDEN or value == f.default or value in _OFF:
             continue
         if f.name == "columns":
             shown.append(f"columns={_columns(value, payload=getattr(node, 'payload', False))}")
