@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-__version__ = "0.3.0.dev0"
-
 from zephon.io import Dataset, InMemoryShard
 from zephon.pipeline import Pipeline
 from zephon.types import SampleBatch, SampleMeta, SampleRecord
+from zephon.version import __version__
 from zephon.work import MixtureSpec, StaticMixtureWorkSource, WorkSource
 
 __all__ = [

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zephon import __version__
 from zephon.demo import run as demo
 from zephon.errors import ZephonError
+from zephon.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

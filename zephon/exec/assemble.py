@@ -84,9 +84,8 @@ class Assembler:
         if layout.tokens_field is not None:
             slices = [s for p in pieces for s in p.slices()]
             total = int(ends[-1])
-            columns[layout.tokens_field] = _copy([p.values[a:b] for p, a, b in slices], total)
-            for name in layout.aligned:
-                columns[name] = _copy([p.aligned[name][a:b] for p, a, b in slices], total)
+            for name in (layout.tokens_field, *layout.aligned):
+                columns[name] = _copy([p.buffer.columns[name][a:b] for p, a, b in slices], total)
             if layout.positions:
                 positions = np.arange(total, dtype=np.int32)
                 positions -= np.repeat(ends[:-1].astype(np.int32), length)

@@ -57,7 +57,7 @@ class LaneRun:
         """Let the policy place a block's documents; later draws than these are not touched."""
         first_seq = self.held.append(block)
         lengths = block.offsets[1:] - block.offsets[:-1]
-        self.tokens_waiting += int(block.offsets[-1] - block.offsets[0])
+        self.tokens_waiting += block.tokens
         self._push(block.refs, lengths, first_seq)
         if block.failure is not None:
             self.failure = block.failure

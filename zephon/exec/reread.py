@@ -23,6 +23,8 @@ def read_again(segment: Segment, run: LaneRun, seqs: NDArray[np.int64]) -> None:
         CheckpointError: a document is not there any more, or has another length than when the
             checkpoint was taken.
     """
+    if run.held.unread_until <= run.held.base:
+        return
     part, _, _ = run.held.places(seqs)
     unread = np.unique(seqs[part == UNREAD])
     if not len(unread):

@@ -7,7 +7,7 @@ by reference alone (after a restore) has no buffer until ``fill`` gives it one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,32 +24,52 @@ _COMPONENT, _SHARD, _ROW, _PASS, _ORDINAL, _CHILD, _LAST = range(4, 11)
 _COLUMNS = 11
 
 
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """Tokens that one task made, for one lane or for several.
+
+    columns: the token column and those aligned with it, by name, each of shape [tokens];
+    read-only. size: tokens of all its blocks. live: tokens of those that a lane still holds.
+    """
+
+    columns: dict[str, NDArray]
+    size: int
+    live: int
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """What a segment made of consecutive draws of one lane.
 
-    refs: one a document. values: all tokens, int32, shared with other blocks of the task and
-    read-only. offsets: document d is values[offsets[d]:offsets[d + 1]], shape [docs + 1], int64.
-    aligned: further columns with the same offsets. payload: whole rows, where they are kept.
-    failure: what the first bad row raises, if one follows these documents.
+    refs: one a document. buffer: holds the tokens, maybe other lanes' too. offsets: document d is
+    tokens [offsets[d], offsets[d + 1]) of the buffer, shape [docs + 1], int64. payload: whole
+    rows, where they are kept. failure: what the first bad row raises, if one follows.
     """
 
     refs: Refs
-    values: NDArray[np.int32]
+    buffer: Buffer
     offsets: NDArray[np.int64]
-    aligned: dict[str, NDArray]
     payload: Payload | None
     failure: Exception | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all documents."""
+        return int(self.offsets[-1] - self.offsets[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One block's buffers while some document of it is held."""
+    """A block while some document of it is held: its buffer, and arrivals first_seq to last_seq.
 
-    values: NDArray[np.int32]
-    aligned: dict[str, NDArray]
+    tokens: of all its documents.
+    """
+
+    buffer: Buffer
     payload: Payload | None
+    first_seq: int
     last_seq: int
+    tokens: int
 
 
 class HeldRows:
@@ -59,6 +79,7 @@ class HeldRows:
         self.lane = lane
         self.base = 0
         self.next_seq = 0
+        self.unread_until = 0  # no document from this arrival on is unread
         self.parts: dict[int, Part] = {}
         self._next_part = 0
         self._table = np.zeros((_COLUMNS, 256), np.int64)
@@ -74,7 +95,7 @@ class HeldRows:
         table[_LENGTH] = block.offsets[1:] - block.offsets[:-1]
         table[_INDEX] = np.arange(count)
         if count:
-            self._add_part(block, first + count - 1)
+            self._add_part(block, first, first + count - 1)
         return first
 
     def append_unread(self, refs: Refs, lengths: NDArray[np.int64]) -> int:
@@ -83,6 +104,7 @@ class HeldRows:
         table = self._table[:, first - self.base : self.next_seq - self.base]
         table[_PART] = UNREAD
         table[_LENGTH] = lengths
+        self.unread_until = self.next_seq
         return first
 
     def fill(self, seqs: NDArray[np.int64], block: Block, documents: NDArray[np.int64]) -> None:
@@ -97,13 +119,16 @@ class HeldRows:
         self._table[_PART, at] = self._next_part
         self._table[_START, at] = block.offsets[documents]
         self._table[_INDEX, at] = documents
-        self._add_part(block, int(seqs.max()))
+        self._add_part(block, int(seqs.min()), int(seqs.max()))
 
     def release_before(self, seq: int) -> None:
         """Let go of all documents that arrived before ``seq``."""
-        gone = [number for number, part in self.parts.items() if part.last_seq < seq]
-        for number in gone:
-            del self.parts[number]
+        for number, part in list(self.parts.items()):
+            if part.last_seq < seq:
+                part.buffer.live -= part.tokens
+                del self.parts[number]
+            elif 2 * part.buffer.live < part.buffer.size:
+                self._compact(number, part)
         dead = seq - self.base
         if dead > 64 and 2 * dead > self._table.shape[1]:
             live = self.next_seq - seq
@@ -153,6 +178,19 @@ class HeldRows:
         self.next_seq = first + count
         return first
 
-    def _add_part(self, block: Block, last_seq: int) -> None:
-        self.parts[self._next_part] = Part(block.values, block.aligned, block.payload, last_seq)
+    def _add_part(self, block: Block, first_seq: int, last_seq: int) -> None:
+        part = Part(block.buffer, block.payload, first_seq, last_seq, block.tokens)
+        self.parts[self._next_part] = part
         self._next_part += 1
+
+    def _compact(self, number: int, part: Part) -> None:
+        """Copy a part's tokens out of a buffer that other lanes have mostly let go."""
+        first = max(part.first_seq, self.base) - self.base
+        table = self._table[:, first : part.last_seq + 1 - self.base]
+        own = table[:, table[_PART] == number]
+        start = int(own[_START].min())
+        stop = int((own[_START] + own[_LENGTH]).max())
+        columns = {name: c[start:stop].copy() for name, c in part.buffer.columns.items()}
+        part.buffer.live -= part.tokens
+        table[_START, table[_PART] == number] -= start
+        self.parts[number] = replace(part, buffer=Buffer(columns, part.tokens, part.tokens))

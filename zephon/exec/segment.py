@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from zephon.errors import ExecutionError, ZephonError
 from zephon.exec.morsel import Morsel, token_view
 from zephon.exec.operator import Operator
-from zephon.exec.rows import Block
+from zephon.exec.rows import Block, Buffer
 from zephon.io.payload import Payload
 from zephon.planner.physical import RowLayout
 from zephon.work.refs import Refs
@@ -76,38 +76,42 @@ class Segment:
         return _join(left, right), failure
 
     def _split(self, rows: Morsel, lanes: Sequence[Refs]) -> list[Block]:
-        if len(lanes) == 1:
-            return [self._block(rows, None)]
+        """Cut the rows into blocks, one a lane, that share one buffer."""
+        stops = [len(rows.refs)]
+        if len(lanes) > 1:
+            stops = _lane_stops(rows.refs.lane, [int(refs.lane[0]) for refs in lanes])
+        offsets, buffer = self._tokens(rows)
         blocks, first = [], 0
-        for stop in _lane_stops(rows.refs.lane, [int(refs.lane[0]) for refs in lanes]):
-            part = Morsel(
-                rows.refs.slice(first, stop),
-                rows.columns.slice(first, stop - first),
-                None if rows.payload is None else rows.payload.take(np.arange(first, stop)),
-            )
-            blocks.append(self._block(part, None))
+        for stop in stops:
+            payload = rows.payload
+            if payload is not None and len(stops) > 1:
+                payload = payload.take(np.arange(first, stop))
+            refs = rows.refs.slice(first, stop)
+            blocks.append(Block(refs, buffer, offsets[first : stop + 1], payload))
             first = stop
         return blocks
 
     def _block(self, rows: Morsel, failure: Exception | None) -> Block:
+        offsets, buffer = self._tokens(rows)
+        return Block(rows.refs, buffer, offsets, rows.payload, failure)
+
+    def _tokens(self, rows: Morsel) -> tuple[NDArray[np.int64], Buffer]:
+        """View the token columns; rows without tokens have documents of none."""
         layout = self._layout
         if layout.tokens_field is None:
-            offsets = np.zeros(len(rows.refs) + 1, np.int64)
-            return Block(rows.refs, _NO_TOKENS, offsets, {}, rows.payload, failure)
-        tokens = token_view(rows.columns.column(layout.tokens_field))
-        aligned = {}
-        for name in layout.aligned:
-            column = token_view(rows.columns.column(name))
-            if not np.array_equal(column.offsets, tokens.offsets):
+            return np.zeros(len(rows.refs) + 1, np.int64), Buffer({}, 0, 0)
+        names = (layout.tokens_field, *layout.aligned)
+        views = [token_view(rows.columns.column(name)) for name in names]
+        offsets = views[0].offsets
+        for name, view in zip(names, views, strict=True):
+            if not np.array_equal(view.offsets, offsets):
                 raise ExecutionError(
                     f"field {name!r} must have one value a token of {layout.tokens_field!r}, "
                     f"on {self._locate(rows.refs)} the lengths differ"
                 )
-            aligned[name] = column.values
-        return Block(rows.refs, tokens.values, tokens.offsets, aligned, rows.payload, failure)
-
-
-_NO_TOKENS = np.empty(0, np.int32)
+        size = int(offsets[-1] - offsets[0])
+        columns = {name: view.values for name, view in zip(names, views, strict=True)}
+        return offsets, Buffer(columns, size, size)
 
 
 def _lane_stops(lane: NDArray[np.int32], order: list[int]) -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zephon import __version__
 from zephon.errors import CheckpointError, ExecutionError, PlanError, ZephonError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
 from zephon.exec.delivery import Position
@@ -17,6 +16,7 @@ from zephon.options import RuntimeOptions
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import Fetch, Prefetch, ReadComponent
 from zephon.planner.tree import top_first
+from zephon.version import __version__
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
 __all__ = ["workers_of"]

@@ -88,7 +88,7 @@ class Supply:
         block = share.handle.result()[share.index]
         self._draws_coming[run.lane] -= share.draws
         self._draws_seen += share.draws
-        self._tokens_seen += int(block.offsets[-1] - block.offsets[0])
+        self._tokens_seen += block.tokens
         run.push(block)
 
     def refill(self) -> None:
