@@ -85,13 +85,14 @@ class Engine:
         self.last_step = self._known_steps()
         self.finished = False
         self._stopped = False
+        self._process = os.getpid()
         self._runner: Runner | None = None
         self._ahead: Ahead | None = None
 
     def items(self) -> Generator[BatchRows, None, None]:
         """Yield batches; closing the iterator ends every thread of this run."""
         settings = self._settings
-        process = os.getpid()
+        self._process = os.getpid()
         self._runner = self._make_runner()
         self._supply = Supply(
             self._runner,
@@ -111,7 +112,7 @@ class Engine:
                 with self._lock:
                     self._delivered = after
                 yield batch
-                if os.getpid() != process:
+                if os.getpid() != self._process:
                     raise ExecutionError(
                         "this iterator began in another process, whose threads a fork does not "
                         "copy; iterate in the child from the start, or start it with spawn"
@@ -133,6 +134,8 @@ class Engine:
 
     def close(self) -> None:
         """End the run; positions and histories stay, so that a checkpoint can still be taken."""
+        if self._process != os.getpid():
+            return  # a fork copies locks as they were, and none of the threads that hold them
         if self._ahead is not None:
             self._ahead.close()
         if self._runner is not None:

@@ -123,7 +123,9 @@ class RowReader:
         shard = int(np.searchsorted(self._first_group, group, side="right")) - 1
         number = group - int(self._first_group[shard])
         identity = self._dataset.shards[shard].identity
-        key = (identity, number, self._columns, self._kept_rows)
+        # Whole rows name their dataset in errors, so they are not shared with another's.
+        name = self._dataset.name if self._kept_rows else None
+        key = (identity, number, self._columns, name)
         return self._cache.get(
             key, lambda: self._groups.read(shard, number), lambda decoded: decoded.bytes
         )

@@ -79,7 +79,6 @@ class ThreadsRunner(Runner):
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pid = os.getpid()
         self._lock = threading.Condition()
         self._pool: ThreadPoolExecutor | None = _POOL.enter()
         self._waiting: deque[tuple[Future, Callable[[], object]]] = deque()
@@ -103,7 +102,7 @@ class ThreadsRunner(Runner):
             waiting, self._waiting = self._waiting, deque()
         for future, _ in waiting:
             future.cancel()
-        if pool is None or os.getpid() != self._pid:
+        if pool is None:
             return
         if not _on_worker() and not sys.is_finalizing():
             with self._lock:
