@@ -3,6 +3,7 @@ import os
 import pytest
 
 from zephon.errors import DatasetError
+from zephon.io.dataset import Dataset
 from zephon.io.listing import list_directory
 
 SUFFIXES = {"jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"), "parquet": (".parquet",)}
@@ -105,3 +106,27 @@ def test_links_and_pipes(listed, tmp_path):
     assert listing.files == ("A.JSONL", "link.jsonl")
     assert "gone.jsonl: a broken link" in listing.passed_over
     assert "pipe.jsonl: not a regular file" in listing.passed_over
+
+
+def test_a_data_file_whose_name_is_not_utf8_is_refused(tmp_path):
+    with open(bytes(tmp_path) + b"/f\xff.jsonl", "wb") as file:
+        file.write(b'{"text":"a"}\n')
+    with pytest.raises(DatasetError, match=r"names of data files must be UTF-8, got b'f\\xff"):
+        Dataset.from_path("odd", str(tmp_path))
+
+
+def test_a_link_to_itself_is_passed_over(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text":"a"}\n')
+    (tmp_path / "b.jsonl").symlink_to("b.jsonl")
+    assert Dataset.from_path("links", str(tmp_path)).passed_over == ("b.jsonl: a broken link",)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"data"])
+def test_a_path_must_be_text(path):
+    with pytest.raises(DatasetError, match="path must be a non-empty str"):
+        Dataset.from_path("odd", path)
+
+
+def test_a_format_must_be_a_word(tmp_path):
+    with pytest.raises(DatasetError, match="Unknown format kind"):
+        Dataset.from_path("odd", str(tmp_path), fmt=["jsonl"])

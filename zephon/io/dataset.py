@@ -203,9 +203,9 @@ class Dataset:
 
 
 def _check_format(name: str, fmt: str | None) -> None:
-    if fmt is None or fmt in _FILE_FORMATS:
+    if fmt is None or (isinstance(fmt, str) and fmt in _FILE_FORMATS):
         return
-    if fmt in _NOT_YET:
+    if isinstance(fmt, str) and fmt in _NOT_YET:
         raise NotYetError(
             f"dataset {name!r}: format {fmt!r} is not supported yet; convert the files to "
             f"Parquet or JSONL"

@@ -79,6 +79,12 @@ def list_directory(
         everything = reasons | _others(found, fmt)
         raise DatasetError(_nothing(name, directory, fmt, suffixes, everything))
     reasons |= _others(found, fmt)
+    for file in found[kind]:
+        if not file.isprintable() and any("\udc80" <= sign <= "\udcff" for sign in file):
+            raise DatasetError(
+                f"dataset {name!r}: names of data files must be UTF-8, got {os.fsencode(file)!r} "
+                f"in {str(directory)!r}; rename it"
+            )
     order = sorted(reasons, key=os.fsencode)
     return Listing(tuple(found[kind]), kind, tuple(f"{key}: {reasons[key]}" for key in order))
 
@@ -86,7 +92,11 @@ def list_directory(
 def _reason(entry: os.DirEntry[str]) -> str | None:
     """Why an entry cannot be data whatever its suffix is; None if it may be."""
     name = entry.name
-    if entry.is_dir():
+    try:
+        is_directory = entry.is_dir()
+    except OSError:  # a link that leads back to itself
+        return "a broken link"
+    if is_directory:
         return "a directory; only direct children are read"
     if not entry.is_file():
         return "a broken link" if entry.is_symlink() else "not a regular file"

@@ -21,7 +21,7 @@ def local_directory(name: str, path: str | os.PathLike[str]) -> Path:
         DatasetError: an unknown scheme, or something other than a directory.
         DatasetNotFoundError: nothing lies at the path.
     """
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text:
         raise DatasetError(f"dataset {name!r}: path must be a non-empty str, got {path!r}")
     if scheme := _SCHEME.match(text):

@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from zephon.errors import DataError
 from zephon.io.formats.arrow_rows import TableRows, python_value
 
 ONE = [
@@ -63,3 +64,11 @@ def test_a_row_is_fresh_each_time():
 def test_rows_of_a_table_in_chunks():
     table = pa.concat_tables([pa.table({"n": [1, 2]}), pa.table({"n": [3]})])
     assert [TableRows(table).row(i)["n"] for i in range(3)] == [1, 2, 3]
+
+
+def test_text_that_is_not_utf8_is_named() -> None:
+    text = pa.array([b"ok", b"\xff"]).view(pa.string())
+    rows = TableRows(pa.table({"text": text}), "dataset 'd', shard 'a'", 10)
+    assert rows.row(0) == {"text": "ok"}
+    with pytest.raises(DataError, match=r"dataset 'd', shard 'a', row 11: field 'text' must be"):
+        rows.row(1)

@@ -11,22 +11,43 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from zephon.errors import DataError
 from zephon.io.payload import RowSource
 
 
 class TableRows(RowSource):
-    """The rows of one table; holds the table, copies a row at a time."""
+    """The rows of one table; holds the table, copies a row at a time.
 
-    __slots__ = ("_columns", "_names")
+    place: dataset and shard, for messages. first_row: the table's first row in its shard.
+    """
 
-    def __init__(self, table: pa.Table) -> None:
+    __slots__ = ("_columns", "_first_row", "_names", "_place")
+
+    def __init__(self, table: pa.Table, place: str = "a table", first_row: int = 0) -> None:
+        self._place = place
+        self._first_row = first_row
         self._names: tuple[str, ...] = tuple(table.column_names)
         self._columns: tuple[pa.ChunkedArray, ...] = tuple(table.columns)
 
     def row(self, index: int) -> dict[str, Any]:
-        """Make one row: a dict of every column."""
-        values = (python_value(column[index]) for column in self._columns)
-        return dict(zip(self._names, values, strict=True))
+        """Make one row: a dict of every column.
+
+        Raises:
+            DataError: a text is not UTF-8; names dataset, shard, row and field.
+        """
+        return {
+            name: self._value(name, column[index], index)
+            for name, column in zip(self._names, self._columns, strict=True)
+        }
+
+    def _value(self, name: str, scalar: pa.Scalar, index: int) -> Any:
+        try:
+            return python_value(scalar)
+        except UnicodeDecodeError as exc:
+            raise DataError(
+                f"{self._place}, row {self._first_row + index}: field {name!r} must be UTF-8 "
+                f"text, got bytes that are not ({exc.reason}); mend or remove the row"
+            ) from exc
 
 
 def python_value(scalar: pa.Scalar) -> Any:

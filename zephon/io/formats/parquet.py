@@ -139,9 +139,14 @@ class ParquetGroups(GroupReader):
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, rows),
             faults=tuple(faults),
-            payload=TableRows(table) if self._payload else None,
+            payload=self._whole_rows(shard, group, table) if self._payload else None,
             bytes=held_bytes(held),
         )
+
+    def _whole_rows(self, shard: int, group: int, table: pa.Table) -> TableRows:
+        about = self._shards[shard]
+        place = f"dataset {self._dataset!r}, shard {about.name!r}"
+        return TableRows(table, place, int(about.group_rows[:group].sum()))
 
     def _table(self, shard: int, group: int, names: list[str]) -> pa.Table:
         with _located(self._dataset, self._shards[shard].name, f"row group {group}"):
