@@ -1,6 +1,10 @@
 """What all tests share: a small tokenizer, and caches that stay out of the user's home."""
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("zephon", deadline=None)  # a busy machine is no failure
+settings.load_profile("zephon")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -199,3 +199,41 @@ def test_lanes_that_nobody_named_are_those_of_the_checkpoint():
     assert rows(packed().restore(state)) == rows(packed(canonical_replicas=3).restore(state))
     with pytest.raises(CheckpointError, match="canonical_replicas=3, options say 2"):
         iter(packed(canonical_replicas=2).restore(state))
+
+
+@pytest.mark.parametrize(("lanes", "degree"), [(4, 1), (1, 2), (2, 4), (4, 2)])
+def test_a_state_taken_after_a_restore_inside_a_step(lanes, degree):
+    """Lanes that this rank does not deliver from any more in a step belong to its state too."""
+    from tests.properties.recipes import token_dataset
+
+    def make(group):
+        return (
+            Pipeline(source([token_dataset("ones", [1] * 64, 2)], chunk_size=4))
+            .batch(1)
+            .options(
+                runner="inline",
+                canonical_replicas=lanes,
+                global_batch_size=4,
+                dp_degree=degree,
+                dp_group_id=group,
+            )
+        )
+
+    def ids(items):
+        return [batch.ids[0] for batch in items]
+
+    for group in range(degree):
+        whole = ids(make(group))
+        for first in range(5):
+            pipeline = make(group)
+            items = iter(pipeline)
+            head = ids(islice(items, first))
+            again = make(group).restore(pipeline.checkpoint())
+            for second in range(5):
+                rest = iter(again)
+                middle = ids(islice(rest, second))
+                state = again.checkpoint()
+                assert again.accounting()["ones"]["rows_drawn"] <= 64
+                rest.close()
+                assert head + middle + ids(make(group).restore(state)) == whole
+                again = make(group).restore(pipeline.checkpoint())

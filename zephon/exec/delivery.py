@@ -56,14 +56,12 @@ def steps(
     step, delivered = start.step, start.delivered
     while last_step is None or step < last_step:
         need = (step + 1) * topology.rows_per_lane
-        # Nothing of a step may be out before all of it is sure; lanes that never end are.
-        for run in lanes.values():
-            if (last_step is None and run.stream.length is not None) and not ensure(run, need):
-                return
+        # Nothing of a step is out before all of it is sure; a state after the step stands behind
+        # all rows of these lanes, whoever delivers them.
+        if not all(ensure(run, need) for run in lanes.values()):
+            return
         waiting: list[LaneRows] = []
         for rows in topology.share(step, delivered):
-            run = lanes[rows.lane]
-            ensure(run, rows.stop)
             first = rows.first
             while first < rows.stop:
                 room = size - sum(r.stop - r.first for r in waiting)

@@ -174,3 +174,10 @@ def test_the_unknown_token_is_no_special_token_of_text():
     assert found.special_tokens == ((9, "[SEP]"),)
     assert found.added_texts == ("[UNK]", "[SEP]", "  ")
     assert found.vocab_size == 10
+
+
+def test_a_model_that_encodes_at_random_is_refused(kinds):
+    content = json.loads(kinds[next(iter(kinds))].to_str())
+    content["model"]["dropout"] = 0.5
+    with pytest.raises(TokenizerError, match=r"tokenizer 'dice': .* its model has dropout=0\.5"):
+        define("dice", json.dumps(content).encode())

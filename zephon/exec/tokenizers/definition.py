@@ -36,6 +36,7 @@ class Definition:
     special_tokens: (id, text) of each special token that text may hold, by id; without the
         unknown token, which stands for other text.
     added_texts: the text of each added token, special or not.
+    dropout: share of merges that the model skips at random; ``define`` refuses any.
     split_special_tokens: a special token in text is plain text.
     """
 
@@ -46,6 +47,7 @@ class Definition:
     vocab_size: int
     special_tokens: tuple[tuple[int, str], ...]
     added_texts: tuple[str, ...]
+    dropout: float = 0.0
     split_special_tokens: bool = False
 
     @property
@@ -84,6 +86,11 @@ def define(
             f"tokenizer {name!r}: expected the content of a Hugging Face tokenizer.json with a "
             f"model and its vocab, got something else ({type(exc).__name__}: {exc})"
         ) from exc
+    if definition.dropout:
+        raise TokenizerError(
+            f"tokenizer {name!r}: a text must have the same ids each time, but its model has "
+            f"dropout={definition.dropout}; set dropout to null in its tokenizer.json"
+        )
     return replace(
         definition,
         name=name,
@@ -120,6 +127,7 @@ def _read(content: bytes, roles: tuple[str | None, ...] | None) -> Definition:
             sorted((i, text) for text, i in special.items() if text not in unknown)
         ),
         added_texts=tuple(by_text),
+        dropout=float(model.get("dropout") or 0.0),
     )
 
 

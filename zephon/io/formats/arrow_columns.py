@@ -118,7 +118,8 @@ def _tokens(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
             for place in wide[::-1].tolist():  # backwards: the first of a row is named
                 row = int(np.searchsorted(offsets, place, side="right")) - 1
                 problems[row] = f": {_must_be(wanted)}, got {values[place]}{_REMEDY}"
-            values = pa.array(np.clip(values, _INT32.min, _INT32.max).astype(np.int32))
+            least = max(_INT32.min, int(np.iinfo(values.dtype).min))
+            values = pa.array(np.clip(values, least, _INT32.max).astype(np.int32))
     return token_lists(offsets, values), Faults.of(problems)
 
 

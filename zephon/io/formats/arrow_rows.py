@@ -64,7 +64,7 @@ def python_value(scalar: pa.Scalar) -> Any:
     if isinstance(dtype, pa.BaseExtensionType):
         return python_value(scalar.value)
     if _is_number(dtype):
-        return dtype.to_pandas_dtype()(scalar.as_py())
+        return pa.array([scalar.as_py()], dtype).to_numpy(zero_copy_only=False)[0]
     if pa.types.is_timestamp(dtype):
         return np.datetime64(scalar.value, dtype.unit)
     if pa.types.is_date(dtype):
