@@ -1,0 +1,47 @@
+# Everything a checkout needs: each command makes its own virtual environment, with pip alone.
+#
+#   make demo     the main job on data made from the Python that runs it
+#   make test     format, lint, types, import contracts, tests with docstring examples
+#   make bench    build a corpus, time Zephon against its roofline and the public package
+
+PYTHON ?= python3
+BIN := .venv/bin
+CORES ?= 2
+# the public package has our name, so it lives in an environment of its own
+PEER := bench-data/peer-venv
+
+.PHONY: demo test bench clean
+
+demo: .venv/installed
+	$(BIN)/zephon demo
+
+# cheap first: a wrong format fails before a long test starts; the cache of lint-imports goes stale
+# when files move
+test: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-cache
+	PYTHONHASHSEED=random OMP_NUM_THREADS=1 $(BIN)/pytest --doctest-modules -n $(CORES) tests zephon
+
+bench: .venv/installed-bench $(PEER)/installed
+	$(BIN)/python -m benchmarks.corpus bench-data
+	$(BIN)/python -m benchmarks --corpus bench-data
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# torch stands in the same command as everything else, so that the constraint decides its build
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,dev]'
+	touch $@
+
+.venv/installed-bench: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,dev,bench]'
+	touch $@
+
+$(PEER)/installed: benchmarks/peers/zephon_public.txt
+	test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install --quiet -r $<
+	touch $@
