@@ -204,7 +204,10 @@ def _check(name: str, value: Any) -> None:
         case "auto_validation":
             _one_of(name, value, ("strict", "warn", "off"))
         case "memory_budget" if value is not None:
-            parse_size(value)
+            try:
+                parse_size(value)
+            except PlanError as exc:
+                raise PlanError(f"options: memory_budget: {exc}") from None
         case "world_size":
             _integer(name, value, 1)
         case "global_rank" | "dp_group_id" | "prefetch_batches" if value is not None:

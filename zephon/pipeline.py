@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from zephon.errors import NotYetError, PlanError, RepeatedCallError, nearest
-from zephon.exec import session
+from zephon.errors import ExecutionError, NotYetError, PlanError, RepeatedCallError, nearest
+from zephon.exec import described, session
 from zephon.exec.accounting import account
 from zephon.exec.checkpoint import from_any, to_bytes
 from zephon.exec.engine import Engine
 from zephon.exec.fingerprint import digest
+from zephon.exec.launch import workers_of
 from zephon.options import RuntimeOptions
-from zephon.planner import logical
+from zephon.planner import checks, logical
 from zephon.planner.compiler import Plan, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
 from zephon.planner.tree import top_first, transform_up
@@ -41,14 +43,17 @@ class Pipeline:
                 "StaticMixtureWorkSource of datasets and a mixture"
             )
         if not isinstance(work_source, StaticMixtureWorkSource):
-            raise NotYetError("Pipeline: work sources of your own are not there yet")
+            raise NotYetError(
+                f"Pipeline: work sources of your own are not there yet, got "
+                f"{type(work_source).__name__}; use StaticMixtureWorkSource"
+            )
         self._source = work_source
         self._node: logical.Node = session.fetch_node(work_source)
         self._options = RuntimeOptions()
         self._plan: Plan | None = None
         self._recipes: dict[int, dict[str, Any]] = {}
         self._engine: Engine | None = None
-        self._running = False
+        self._running: Engine | None = None
         self._restored: dict[str, Any] | None = None
 
     # Steps
@@ -150,7 +155,7 @@ class Pipeline:
             eos_token_id=eos_token_id,
             parallelism=4 if parallelism is None else parallelism,
         )
-        logical.check_reads(node.reads(), self._node, "tokenize")
+        checks.check_reads(node.reads(), self._node, "tokenize")
         return self._add(node)
 
     def pack_flat(
@@ -201,7 +206,7 @@ class Pipeline:
             input=self._node,
             max_length=max_length,
             algorithm=algorithm,
-            tokens_field=logical.find_token_field(self._node, tokens_field),
+            tokens_field=checks.find_token_field(self._node, tokens_field),
             num_bins=num_bins,
             max_sequences_per_bin=max_sequences_per_bin,
             drop_oversized=drop_oversized,
@@ -250,7 +255,7 @@ class Pipeline:
         """Return the plan as text: logical, optimized, physical, data, lanes, notes, stages."""
         plan = self._compiled()
         topology = session.topology_of(plan, self._options, self._restored)
-        workers = session.workers_of(plan, self._options)
+        workers = workers_of(plan, self._options)
         return explain_text(
             plan,
             RunFacts(
@@ -258,8 +263,8 @@ class Pipeline:
                 workers=workers.count,
                 queue=workers.queue,
                 memory_budget=self._options.budget_bytes,
-                lanes=session.lane_lines(topology, plan),
-                notes=session.notes(plan, self._options),
+                lanes=described.lane_lines(topology, plan),
+                notes=described.notes(plan, self._options, topology),
             ),
         )
 
@@ -275,29 +280,28 @@ class Pipeline:
 
     def __iter__(self) -> Generator[Any, None, None]:
         """Compile, check, and return an iterator; work begins with its first item."""
-        restored, self._restored = self._restored, None
-        try:
-            engine = self._launch(restored)
-        except BaseException:
-            self._restored = restored
-            raise
-        if not self._running:
+        engine = self._launch(self._restored)
+        if self._running is None:
             self._engine = engine
         return self._items(engine)
 
     def _items(self, engine: Engine) -> Generator[StreamItem, None, None]:
-        if self._running:
-            raise session.already_iterated()
-        self._running = True
-        self._engine = engine
-        batched = isinstance(self._node, logical.Batch)
+        if self._running is not None:
+            raise ExecutionError(
+                "Pipeline is already being iterated; close the first iterator, or build a second "
+                "pipeline"
+            )
         rows = engine.items()
+        batched = isinstance(self._node, logical.Batch)
+        self._running = self._engine = engine
+        self._restored = None
         try:
             for batch in rows:
                 yield SampleBatch.from_rows(batch) if batched else record_of(batch, 0)
         finally:
             rows.close()
-            self._running = False
+            if self._running is engine:
+                self._running = None
 
     # State
 
@@ -311,12 +315,12 @@ class Pipeline:
             as_bytes: compressed bytes instead of a dict of JSON values.
         """
         if self._restored is not None:
-            state = self._restored
+            state = copy.deepcopy(self._restored)
         else:
-            engine = self._engine
-            if engine is None:
-                engine = self._launch(None)
-            state = session.state_of(engine, self._recipe(engine.topology.lanes))
+            engine = self._engine if self._engine is not None else self._launch(None)
+            recipe = self._recipe(engine.topology.lanes)
+            made_by = session.backends(self._compiled(), self._options)
+            state = session.state_of(engine, recipe, made_by)
         return to_bytes(state) if as_bytes else state
 
     def restore(self, state: Mapping[str, Any] | bytes, allow: Iterable[str] = ()) -> Pipeline:
@@ -335,7 +339,8 @@ class Pipeline:
             allow = (allow,)
         for word in allow:
             if word not in _ALLOWED_EDITS:
-                raise PlanError(f"restore: allow={word!r}; {nearest(word, _ALLOWED_EDITS)}")
+                closest = nearest(str(word), _ALLOWED_EDITS)
+                raise PlanError(f"restore: allow={word!r} names no change; {closest}")
             raise NotYetError(f"restore: allow={word!r} is not there yet; leave it out")
         self._restored = from_any(dict(state) if isinstance(state, Mapping) else state)
         self._close()
@@ -364,7 +369,7 @@ class Pipeline:
     def _close(self) -> None:
         if self._engine is not None:
             self._engine.stop()
-            self._engine = None
+        self._engine = self._running = None
 
     def _compiled(self) -> Plan:
         if self._plan is None:

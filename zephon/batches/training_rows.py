@@ -17,10 +17,9 @@ from zephon import collate
 from zephon.batches.columns import BatchRows, TokenField, column_of, sample_ids
 from zephon.batches.identity import PAD_TOKEN_ID, SampleId
 from zephon.batches.record import SampleRecord
+from zephon.batches.token_fields import TOKEN_FIELDS
 from zephon.errors import DataError, PlanError, nearest
 from zephon.tensors import is_array, numbers
-
-TOKEN_FIELDS = ("input_ids", "tokens", "token_ids", "ids")  # what "auto" looks for, in this order
 
 Field: TypeAlias = TokenField | NDArray[Any]  # the array: one value a row
 

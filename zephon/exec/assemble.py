@@ -59,14 +59,15 @@ class GatheredRows:
 
 
 class Assembler:
-    """Gathers placed rows and cuts them into batches; remembers nothing between calls."""
+    """Gathers placed rows and cuts them into batches; remembers nothing between calls.
 
-    def __init__(
-        self, layout: RowLayout, naming: Naming, *, packed: bool, pad_token_id: int | None
-    ) -> None:
+    layout: which fields rows have. naming: how references become public ids. pad_token_id: what
+    ``to_training`` pads rows of unequal length with, where that was asked for.
+    """
+
+    def __init__(self, layout: RowLayout, naming: Naming, *, pad_token_id: int | None) -> None:
         self._layout = layout
         self._naming = naming
-        self._packed = packed
         self._pad_token_id = pad_token_id
 
     def gather(self, taken: Sequence[Taken]) -> GatheredRows:
@@ -109,8 +110,8 @@ class Assembler:
             masks=self._layout.masks,
             spans=_cut_spans(rows.spans, first, stop),
             lane=rows.lane[first:stop],
-            padding=np.zeros(stop - first, np.int64) if self._packed else None,
-            packed=self._packed,
+            padding=np.zeros(stop - first, np.int64) if self._layout.packed else None,
+            packed=self._layout.packed,
             payload=None if payload is None else payload.take(np.arange(first, stop)),
             container=self._layout.container,
             chunk_size=self._naming.chunk_size,

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import hashlib
-import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,19 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
+from zephon.exec.fingerprint import digest
 from zephon.exec.history import Arrivals, Counts, LaneState, Tick
 from zephon.exec.policies.policy import Pieces
+from zephon.io.formats.zstd_module import zstd
 from zephon.work.refs import Refs
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 FORMAT = "zephon.checkpoint"
 VERSION = 1
 _MAGIC = b"ZEPHONCP"
-_MOST_BYTES = 1 << 31
 _WIDTHS = ("i1", "i2", "i4", "i8")
 _REF_FIELDS = ("component", "shard", "row", "pass_index", "ordinal", "child", "last_child")
 
@@ -51,7 +44,10 @@ def from_any(state: object) -> dict[str, Any]:
     if isinstance(state, bytes | bytearray | memoryview):
         state = _from_bytes(bytes(state))
         if not isinstance(state, dict):
-            raise CheckpointError("restore: the checkpoint's bytes are damaged: they hold no dict")
+            raise CheckpointError(
+                "restore: the checkpoint's bytes are damaged: they hold no dict; "
+                "restore an earlier one"
+            )
     if not isinstance(state, dict):
         raise TypeError(f"restore: expected a checkpoint dict or bytes, got {type(state).__name__}")
     if state.get("format") != FORMAT:
@@ -79,14 +75,16 @@ def from_any(state: object) -> dict[str, Any]:
 def content_digest(state: Mapping[str, Any]) -> str:
     """Return the SHA-256 of all of a checkpoint but its own ``digest``."""
     content = {name: value for name, value in state.items() if name != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest(content)
 
 
 def _from_bytes(data: bytes) -> object:
     head = len(_MAGIC) + 2
     if not data.startswith(_MAGIC) or len(data) < head:
-        raise CheckpointError("restore: these bytes are no checkpoint; they lack its first bytes")
+        raise CheckpointError(
+            "restore: these bytes are no checkpoint: they lack its first bytes; pass what "
+            "checkpoint(as_bytes=True) returned"
+        )
     version = int.from_bytes(data[len(_MAGIC) : head], "big")
     if version > VERSION:
         raise CheckpointError(
@@ -96,7 +94,9 @@ def _from_bytes(data: bytes) -> object:
     try:
         return msgspec.msgpack.decode(zstd.decompress(data[head:]))
     except (zstd.ZstdError, msgspec.DecodeError, ValueError) as exc:
-        raise CheckpointError(f"restore: the checkpoint's bytes are damaged: {exc}") from exc
+        raise CheckpointError(
+            f"restore: the checkpoint's bytes are damaged: {exc}; restore an earlier one"
+        ) from exc
 
 
 def lane_to_dict(state: LaneState) -> dict[str, Any]:
@@ -141,7 +141,6 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
         )
         tick = Tick(
             ordinal=int(saved["tick"]),
-            first_seq=0,
             rows=int(saved["tick_rows"]),
             held=pieces,
             held_refs=Refs(
@@ -162,13 +161,16 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise CheckpointError(
-            f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}"
+            f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}; "
+            "restore an earlier one"
         ) from exc
     sizes = {len(pieces.seq), len(pieces.start), len(pieces.length), len(tick.held_lengths)}
     if len(sizes | {len(r) for r in refs.values()}) != 1 or len(arrivals.ordinal) != len(
         arrivals.length
     ):
-        raise CheckpointError(f"restore: lane {lane} of the checkpoint is damaged: lengths differ")
+        raise CheckpointError(
+            f"restore: lane {lane} of the checkpoint is damaged: lengths differ; restore an earlier one"
+        )
     return state
 
 

@@ -35,6 +35,8 @@ class Group:
     after: Position
 
 
+MOST_TOGETHER = 256
+
 Ensure = Callable[[LaneRun, int], bool]
 
 
@@ -104,18 +106,21 @@ def turns(
             yield Group((LaneRows(lane, first, stop),), Position(rows=dict(rows), turn=turn))
 
 
-def few_at_first(groups: Iterator[Group], most: int) -> Iterator[list[Group]]:
-    """Join up to ``most`` groups, fewer at first so that the first batch comes soon.
+def few_at_first(
+    groups: Iterator[Group], tokens: Callable[[Group], int], most: int
+) -> Iterator[list[Group]]:
+    """Join groups up to ``most`` tokens, fewer at first so that the first batch comes soon.
 
     When a bad row ends ``groups``, what stands before it is yielded before its error is raised.
     """
-    size, together = 1, []
+    size, held, together = 1, 0, []
     try:
         for group in groups:
             together.append(group)
-            if len(together) == min(size, most):
+            held += tokens(group)
+            if len(together) == size or held >= most:
                 yield together
-                size, together = 2 * size, []
+                size, held, together = min(2 * size, MOST_TOGETHER), 0, []
     except Exception:
         if together:
             yield together

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from functools import partial
 
 from zephon.errors import ExecutionError, PlanError
 from zephon.exec.ahead import Ahead
@@ -33,26 +35,41 @@ LOOKAHEAD_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the engine is told besides the plan.
+    """What the engine is told besides its parts.
 
-    batch_rows: rows of one item. drop_last: without a global batch, drop a lane's short last batch.
-    gather_apart: gather each row by itself and copy it into the batch afterwards. keeps_rows: one
-    row a draw, so lengths of lanes tell rows. queue: items ready ahead of the caller, 0 for none.
-    budget: bytes of rows in flight. row_bytes: mean bytes of a row of the data.
+    microbatch_size: rows of one item. max_length: tokens of each row; None: rows differ.
+    drop_last: without a global batch, drop a lane's short last batch. gather_apart: gather each
+    row by itself and copy it into the batch afterwards. keeps_rows: one row a draw, so lengths of
+    lanes tell rows. queue: items ready ahead of the caller, 0 for none. budget: bytes of rows in
+    flight. row_bytes: mean bytes of a row of the data.
     """
 
-    batch_rows: int
+    microbatch_size: int
+    max_length: int | None
     drop_last: bool
     gather_apart: bool
     keeps_rows: bool
     queue: int
     budget: int
     row_bytes: float
-    row_tokens: int
 
 
 class Engine:
-    """One run of one plan on one rank, from a position to the end of its data."""
+    """One run of one plan on one rank, from a position to the end of its data.
+
+    Args:
+        topology: which rows of which lanes this rank delivers.
+        streams: gives a lane's draws.
+        segment: makes documents of draws.
+        policy: makes rows of documents.
+        assembler: makes batches of rows.
+        make_runner: makes what runs tasks; called when the run begins.
+        release: lets go of what the segment keeps between tasks; called when the run ends.
+        settings: sizes and switches.
+        components: how many the work source has.
+        start: what was handed out before.
+        states: each lane's state there; None at the beginning of the data.
+    """
 
     def __init__(
         self,
@@ -63,22 +80,24 @@ class Engine:
         policy: Policy,
         assembler: Assembler,
         make_runner: Callable[[], Runner],
+        release: Callable[[], None],
         settings: Settings,
         components: int,
         start: Position,
-        states: dict[int, LaneState] | None,
+        states: Mapping[int, LaneState] | None,
     ) -> None:
         self.topology = topology
+        self._streams = streams
         self._segment = segment
+        self._policy = policy
         self._assembler = assembler
         self._make_runner = make_runner
+        self._release = release
         self._settings = settings
-        self._lock = threading.Lock()
-        self._delivered = start
-        self._start = start
-        self._streams = streams
-        self._policy = policy
         self._components = components
+        self._start = start
+        self._delivered = start
+        self._lock = threading.Lock()
         self.lanes = {
             lane: self.lane_at(lane, (states or {}).get(lane)) for lane in topology.own_lanes()
         }
@@ -90,42 +109,55 @@ class Engine:
         self._ahead: Ahead | None = None
 
     def items(self) -> Generator[BatchRows, None, None]:
-        """Yield batches; closing the iterator ends every thread of this run."""
-        settings = self._settings
-        self._process = os.getpid()
-        self._runner = self._make_runner()
-        self._supply = Supply(
-            self._runner,
-            self._segment,
-            list(self.lanes.values()),
-            row_bytes=settings.row_bytes,
-            lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
-            budget=max(settings.budget, 2 * len(self.lanes) * self._step_bytes()),
-        )
-        source = self._groups()
-        if self._runner.lookahead and settings.queue > 0:
-            source = self._ahead = Ahead(source, settings.queue)
+        """Yield batches; closing the iterator ends every thread of this run.
+
+        Raises:
+            ExecutionError: the run was stopped from outside, or goes on in a forked process.
+        """
         try:
-            for batch, after in source:
-                if self._stopped:
-                    break
-                with self._lock:
-                    self._delivered = after
-                yield batch
-                if os.getpid() != self._process:
-                    raise ExecutionError(
-                        "this iterator began in another process, whose threads a fork does not "
-                        "copy; iterate in the child from the start, or start it with spawn"
-                    )
-            if self._stopped:
-                raise ExecutionError(
-                    "the pipeline was changed or restored while it was being iterated; iterate it "
-                    "anew"
-                )
-            self.finished = True
-            self._warn_of_uneven_ends()
+            yield from self._delivering()
+        except CancelledError:
+            if not self._stopped:
+                raise
         finally:
             self.close()
+        if self._stopped:
+            raise ExecutionError(
+                "the pipeline was changed or restored while it was being iterated; iterate it anew"
+            )
+        self.finished = True
+        self._warn_of_uneven_ends()
+
+    def _delivering(self) -> Iterator[BatchRows]:
+        if self._stopped:
+            return
+        self._process = os.getpid()
+        self._runner = self._make_runner()
+        supply = self._supply(self._runner)
+        source = self._groups(supply)
+        if self._runner.lookahead and self._settings.queue > 0:
+            source = self._ahead = Ahead(source, self._settings.queue)
+        for batch, after in source:
+            if self._stopped:
+                return
+            with self._lock:
+                self._delivered = after
+            yield batch
+            if os.getpid() != self._process:
+                raise ExecutionError(
+                    "this iterator began in another process, whose threads a fork does not copy; "
+                    "iterate in the child from the start, or start it with spawn"
+                )
+
+    def _supply(self, runner: Runner) -> Supply:
+        return Supply(
+            runner,
+            self._segment,
+            list(self.lanes.values()),
+            row_bytes=self._settings.row_bytes,
+            lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
+            budget=max(self._settings.budget, 2 * len(self.lanes) * self._step_bytes()),
+        )
 
     def stop(self) -> None:
         """End the run from outside: its iterator raises when it is asked for the next batch."""
@@ -142,6 +174,9 @@ class Engine:
             self._runner.close()
         if self._ahead is not None:
             self._ahead.join()
+        for run in self.lanes.values():
+            run.held.parts.clear()
+        self._release()
 
     def state(self) -> tuple[Position, dict[int, LaneState]]:
         """Return what was handed to the caller, and each lane's state there."""
@@ -166,7 +201,7 @@ class Engine:
     def _step_bytes(self) -> int:
         """Return bytes of tokens that a lane gives to a step, whose rows must all be there."""
         token_bytes = TOKENS.value_type.bit_width // 8
-        return self.topology.rows_per_lane * self._settings.row_tokens * token_bytes
+        return self.topology.rows_per_lane * (self._settings.max_length or 0) * token_bytes
 
     def _known_steps(self) -> int | None:
         """Return T where the plan keeps row counts: then all ranks know it beforehand."""
@@ -178,37 +213,44 @@ class Engine:
             return None
         return min(finite) // self.topology.rows_per_lane
 
-    def _groups(self) -> Iterator[tuple[BatchRows, Position]]:
+    def _groups(self, supply: Supply) -> Iterator[tuple[BatchRows, Position]]:
         settings = self._settings
+        ensure = partial(_ensure, supply)
         if self.topology.global_batch_size is not None:
             groups = steps(
                 self.topology,
                 self.lanes,
                 self._start,
-                size=settings.batch_rows,
+                size=settings.microbatch_size,
                 last_step=self.last_step,
-                ensure=self._ensure,
+                ensure=ensure,
             )
         else:
             groups = turns(
                 self.lanes,
                 self._start,
-                size=settings.batch_rows,
+                size=settings.microbatch_size,
                 drop_last=settings.drop_last,
-                ensure=self._ensure,
+                ensure=ensure,
             )
         yielded = False
-        for together in few_at_first(groups, self._most_groups()):
+        for together in few_at_first(groups, self._tokens, ASSEMBLED_BYTES // 8):
             yielded = True
-            yield from self._deliver(together)
+            yield from self._deliver(together, supply)
         if not yielded and self._start == Position() and self.topology.global_batch_size:
             self._refuse_short_data()
 
-    def _most_groups(self) -> int:
-        rows = max(1, ASSEMBLED_BYTES // (8 * self._settings.row_tokens))
-        return max(1, rows // self._settings.batch_rows)
+    def _tokens(self, group: Group) -> int:
+        """Count tokens of a group; a row without tokens counts as the bytes of a source row."""
+        rows = sum(lane_rows.stop - lane_rows.first for lane_rows in group.rows)
+        if self._settings.max_length is not None:
+            return rows * self._settings.max_length
+        tokens = sum(self.lanes[r.lane].tokens_of(r.first, r.stop) for r in group.rows)
+        return tokens or int(rows * self._settings.row_bytes) // 8
 
-    def _deliver(self, groups: Sequence[Group]) -> Iterator[tuple[BatchRows, Position]]:
+    def _deliver(
+        self, groups: Sequence[Group], supply: Supply
+    ) -> Iterator[tuple[BatchRows, Position]]:
         """Gather the rows of several groups at once; yield a batch for each."""
         taken = [
             (self.lanes[rows.lane], placed)
@@ -230,7 +272,7 @@ class Engine:
         runs = {run.lane: run for run, _ in taken}.values()
         for run in runs:
             run.release()
-        self._supply.refill()
+        supply.refill()
         yield from self._cut(gathered, groups)
         with self._lock:
             delivered = self._delivered
@@ -252,13 +294,6 @@ class Engine:
         run = self.lanes[rows.lane]
         run.take(rows.first - run.rows_taken)
         return run.take(rows.stop - rows.first)
-
-    def _ensure(self, run: LaneRun, rows: int) -> bool:
-        while run.rows_placed < rows:
-            if run.ended:
-                return False
-            self._supply.pull(run)
-        return True
 
     def _warn_of_uneven_ends(self) -> None:
         if self.topology.global_batch_size and self.topology.dp_degree > 1:
@@ -285,3 +320,12 @@ class Engine:
             f"lanes needs {self.topology.rows_per_lane} rows of each, lane {lane} has "
             f"{rows}; lower global_batch_size or canonical_replicas, or repeat the data"
         )
+
+
+def _ensure(supply: Supply, run: LaneRun, rows: int) -> bool:
+    """Make a lane hold so many finished rows in all; false if its data end before."""
+    while run.rows_placed < rows:
+        if run.ended:
+            return False
+        supply.pull(run)
+    return True

@@ -16,8 +16,6 @@ from zephon.planner.logical import Node
 from zephon.planner.tree import source_first
 from zephon.seeds import STREAM_VERSION
 
-_NOT_HERE = frozenset({"input", "components", "tokenizer", "tokenizer_id"})
-
 
 def recipe_of(
     plan: Node,
@@ -55,7 +53,7 @@ def recipe_of(
 
 
 def digest(recipe: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a recipe."""
+    """Return the SHA-256 of JSON values, such as a recipe; the order of keys does not matter."""
     text = json.dumps(recipe, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -86,5 +84,5 @@ def _meaning(node: Node) -> dict[str, Any]:
     return {
         f.name: getattr(node, f.name)
         for f in fields(node)
-        if f.name not in _NOT_HERE and f.name not in node.how
+        if f.name not in node.told_elsewhere and f.name not in node.how
     }

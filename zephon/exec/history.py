@@ -32,12 +32,11 @@ class Counts:
 class Tick:
     """The lane right before draw ``ordinal``.
 
-    first_seq: the next arrival. rows: rows finished so far. held: pieces the policy holds;
+    rows: rows finished so far. held: pieces the policy holds;
     held_refs and held_lengths: reference and tokens of the document of each piece.
     """
 
     ordinal: int
-    first_seq: int
     rows: int
     held: Pieces
     held_refs: Refs

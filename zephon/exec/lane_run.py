@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,18 @@ class LaneRun:
         first = min((int(s.min()) for s in needed), default=self.held.next_seq)
         self.held.release_before(first)
 
+    def tokens_of(self, first: int, stop: int) -> int:
+        """Count tokens of finished rows [first, stop), none of which was taken yet."""
+        tokens, at = 0, self.rows_taken
+        for placed in self._placed:
+            a, b = max(first - at, 0), min(stop - at, len(placed))
+            if a < b:
+                tokens += int(placed.length[placed.row_splits[a] : placed.row_splits[b]].sum())
+            at += len(placed)
+            if at >= stop:
+                break
+        return tokens
+
     def tokens_placed(self) -> NDArray[np.int64]:
         """Count tokens of finished rows that were not taken, per component."""
         return sum(map(self._tokens, self._placed), np.zeros_like(self.tokens_made))
@@ -113,7 +126,7 @@ class LaneRun:
             stop = at + int(np.searchsorted(ordinals[at:], boundary))
             if int(ordinals[at]) >= self._next_tick:
                 with self.lock:
-                    self.history.add_tick(self._tick(boundary - TICK, first_seq + at))
+                    self.history.add_tick(self._tick(boundary - TICK))
             group = lengths[at:stop]
             placed = self._policy.push(self._state, first_seq + at, group)
             component = refs.component[at:stop]
@@ -127,12 +140,11 @@ class LaneRun:
                 self.rows_placed += len(placed)
             at = stop
 
-    def _tick(self, ordinal: int, first_seq: int = 0) -> Tick:
+    def _tick(self, ordinal: int) -> Tick:
         self._next_tick = ordinal + TICK
         held = self._policy.held(self._state)
         return Tick(
             ordinal=ordinal,
-            first_seq=first_seq,
             rows=self.rows_placed,
             held=held,
             held_refs=self.held.refs(held.seq),
@@ -160,7 +172,7 @@ class LaneRun:
         self.rows_drawn = tick.counts.rows.copy()
         self.tokens_made = tick.counts.tokens.copy()
         self.rows_placed = tick.rows
-        self.history = LaneHistory(self._tick(tick.ordinal, self.held.next_seq))
+        self.history = LaneHistory(self._tick(tick.ordinal))
         self.tokens_waiting = int(tick.held.length.sum())
         drawn = self._drawn_again(state)
         first_seq = self.held.append_unread(drawn, state.log.length)
@@ -188,13 +200,4 @@ class LaneRun:
         child = np.arange(len(ordinals)) - np.repeat(starts, sizes)
         last = np.zeros(len(ordinals), bool)
         last[starts + sizes - 1] = True
-        return Refs(
-            lane=refs.lane,
-            component=refs.component,
-            shard=refs.shard,
-            row=refs.row,
-            pass_index=refs.pass_index,
-            ordinal=ordinals,
-            child=child.astype(np.int32),
-            last_child=last,
-        )
+        return replace(refs, child=child.astype(np.int32), last_child=last)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from zephon.errors import OptimizerError
 from zephon.exec.assemble import Assembler, Naming
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Settings
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
 from zephon.exec.operator import Operator
-from zephon.exec.operators import FetchRows, TokenizeColumn
+from zephon.exec.operators import FetchRowsOp, TokenizeColumnOp
 from zephon.exec.policies import Each, Policy, Wrap
-from zephon.exec.runners import InlineRunner, Runner, ThreadsRunner, usable_cores
+from zephon.exec.runners import InlineRunner, ThreadsRunner, usable_cores
 from zephon.exec.runners.threads import MOST_THREADS
 from zephon.exec.segment import Segment
 from zephon.exec.tokenizers import Tokenizer, load_tokenizer
@@ -25,13 +27,11 @@ from zephon.io.reader import RowReader
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
-from zephon.planner.logical import Batch, PackFlat
 from zephon.planner.tree import source_first
 from zephon.work.refs import Refs
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
 CACHE_SHARE = 0.6
-_ROW_TOKENS_UNKNOWN = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,41 @@ class Workers:
     queue: int
 
 
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """How placed rows become items.
+
+    microbatch_size: rows of a batch; None: each row is an item. apart: rows are gathered one by
+    one and copied into the batch afterwards.
+    """
+
+    layout: physical.RowLayout
+    microbatch_size: int | None
+    drop_last: bool
+    apart: bool
+
+
+def assembly_of(plan: Plan) -> Assembly:
+    """Return how a plan assembles its rows: the top of the physical chain."""
+    match plan.physical:
+        case physical.AssembleBatch() as node:
+            return Assembly(node.layout, node.microbatch_size, node.drop_last, apart=False)
+        case physical.StackRows(input=physical.AssembleRows() as below) as node:
+            return Assembly(below.layout, node.microbatch_size, node.drop_last, apart=True)
+        case physical.AssembleRows() as node:
+            return Assembly(node.layout, None, drop_last=True, apart=False)
+        case node:
+            raise OptimizerError(f"launch: no plan ends in {type(node).__name__}")
+
+
 def workers_of(plan: Plan, options: RuntimeOptions) -> Workers:
     """Say which runner runs a plan, with how many workers."""
     runner = options.runner if options.runner not in (None, "auto") else "threads"
-    wanted = max((s.parallelism for s in plan.stages if s.is_segment), default=1)
-    count = min(wanted, options.max_workers or MOST_THREADS, usable_cores())
     if runner == "inline":
         return Workers("inline", 1, 0)
-    if options.prefetch_batches is not None:
-        return Workers(runner, count, options.prefetch_batches)
-    return Workers(runner, count, 0)
-
-
-def batch_of(plan: Plan) -> Batch | None:
-    """Return the batch call of a plan, if there is one."""
-    return plan.logical if isinstance(plan.logical, Batch) else None
+    wanted = max((s.parallelism for s in plan.stages if s.is_segment), default=1)
+    count = min(wanted, options.max_workers or MOST_THREADS, usable_cores())
+    return Workers(runner, count, options.prefetch_batches or 0)
 
 
 def tokenizers_of(plan: Plan, options: RuntimeOptions) -> dict[physical.TokenizeColumn, Tokenizer]:
@@ -95,50 +115,81 @@ def launch(
         DatasetError: a shard lacks a column that the plan reads, or has it with another type.
         TokenizerError: the tokenizer cannot be loaded, or lacks an id that the plan needs.
     """
-    batch = batch_of(plan)
-    batch_rows = 1 if batch is None else batch.microbatch_size
-    check_microbatch(topology, batch_rows, start.delivered)
+    assembly = assembly_of(plan)
+    microbatch_size = assembly.microbatch_size or 1
+    check_microbatch(topology, microbatch_size, start.delivered)
     workers = workers_of(plan, options)
     nodes = source_first(plan.physical)
-    layout = next(
-        n.layout for n in nodes if isinstance(n, physical.AssembleRows | physical.AssembleBatch)
-    )
-    pack = next((n for n in source_first(plan.logical) if isinstance(n, PackFlat)), None)
+    place = next(n for n in nodes if isinstance(n, physical.PlaceEach | physical.PlaceWrap))
     tokenizers = tokenizers_of(plan, options)
-    pad = pack.pad_token_id if pack is not None else None
-    if pad is None and tokenizers:
-        pad = next(iter(tokenizers.values())).pad_token_id
-    resources = _Resources(source, tokenizers, int(options.budget_bytes * CACHE_SHARE))
-    stages = [
-        [resources.operator(step) for step in node.steps]
-        for node in nodes
-        if isinstance(node, physical.Segment)
-    ]
-
-    def make_runner() -> Runner:
-        return InlineRunner() if workers.runner == "inline" else ThreadsRunner(workers.count)
-
+    cache = GroupCache(max(1, int(options.budget_bytes * CACHE_SHARE)))
+    operator = functools.partial(_operator, source=source, tokenizers=tokenizers, cache=cache)
+    segments = [n for n in nodes if isinstance(n, physical.Segment)]
     return Engine(
         topology=topology,
         streams=functools.cache(lambda lane: source.lane_stream(lane, topology.lanes)),
-        segment=Segment(stages, layout, functools.partial(locate, source)),
-        policy=_policy(nodes),
-        assembler=Assembler(layout, _naming(source), packed=pack is not None, pad_token_id=pad),
-        make_runner=make_runner,
+        segment=Segment(
+            [[operator(step) for step in segment.steps] for segment in segments],
+            assembly.layout,
+            functools.partial(locate, source),
+        ),
+        policy=POLICIES[type(place)](place),
+        assembler=Assembler(
+            assembly.layout, _naming(source), pad_token_id=_pad(assembly.layout, tokenizers)
+        ),
+        make_runner=lambda: (
+            InlineRunner() if workers.runner == "inline" else ThreadsRunner(workers.count)
+        ),
+        release=cache.clear,
         settings=Settings(
-            batch_rows=batch_rows,
-            drop_last=batch is None or batch.drop_last,
-            gather_apart=any(isinstance(n, physical.AssembleRows) for n in nodes),
-            keeps_rows=all(n.keeps_rows() for n in source_first(plan.logical)),
+            microbatch_size=microbatch_size,
+            max_length=getattr(place, "max_length", None),
+            drop_last=assembly.drop_last,
+            gather_apart=assembly.apart,
+            keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),
             queue=workers.queue,
             budget=int(options.budget_bytes * (1 - CACHE_SHARE)),
             row_bytes=_mean_row_bytes(source),
-            row_tokens=_row_tokens(plan),
         ),
         components=len(source.components),
         start=start,
-        states=None if states is None else dict(states),
+        states=states,
     )
+
+
+POLICIES: dict[type[physical.PhysicalNode], Callable[[Any], Policy]] = {
+    physical.PlaceEach: lambda node: Each(),
+    physical.PlaceWrap: lambda node: Wrap(node.max_length),
+}
+
+
+def _operator(
+    step: physical.Step,
+    *,
+    source: StaticMixtureWorkSource,
+    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    cache: GroupCache,
+) -> Operator:
+    """Build the operator of a physical step; readers share the cache."""
+    match step:
+        case physical.FetchRows():
+            readers = {
+                number: RowReader(c.dataset, step.columns, payload=step.payload, cache=cache)
+                for number, c in enumerate(source.components)
+                if c.weight > 0
+            }
+            return FetchRowsOp(readers)
+        case physical.TokenizeColumn():
+            return TokenizeColumnOp(step, tokenizers[step])
+
+
+def _pad(
+    layout: physical.RowLayout, tokenizers: Mapping[physical.TokenizeColumn, Tokenizer]
+) -> int | None:
+    """Say which id pads rows; a tokenizer without one lends its end-of-sequence id."""
+    ids = [layout.pad_token_id]
+    ids += [i for t in tokenizers.values() for i in (t.pad_token_id, t.eos_token_id)]
+    return next((i for i in ids if i is not None), None)
 
 
 def locate(source: StaticMixtureWorkSource, refs: Refs) -> str:
@@ -148,42 +199,6 @@ def locate(source: StaticMixtureWorkSource, refs: Refs) -> str:
     component = source.components[int(refs.component[0])]
     shard = component.dataset.shards[int(refs.shard[0])]
     return f"dataset {component.name!r}, shard {shard.name!r}, row {int(refs.row[0])}"
-
-
-class _Resources:
-    """Readers and tokenizers that the operators of one engine share."""
-
-    def __init__(
-        self,
-        source: StaticMixtureWorkSource,
-        tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
-        cache_bytes: int,
-    ) -> None:
-        self._source = source
-        self._tokenizers = tokenizers
-        self._cache = GroupCache(max(1, cache_bytes))
-
-    def operator(self, step: physical.Step) -> Operator:
-        """Build the operator of a physical step."""
-        match step:
-            case physical.FetchRows():
-                readers = {
-                    number: RowReader(
-                        c.dataset, step.columns, payload=step.payload, cache=self._cache
-                    )
-                    for number, c in enumerate(self._source.components)
-                    if c.weight > 0
-                }
-                return FetchRows(readers)
-            case physical.TokenizeColumn():
-                return TokenizeColumn(step, self._tokenizers[step])
-
-
-def _policy(nodes: list[physical.PhysicalNode]) -> Policy:
-    for node in nodes:
-        if isinstance(node, physical.PlaceWrap):
-            return Wrap(node.max_length)
-    return Each()
 
 
 def _naming(source: StaticMixtureWorkSource) -> Naming:
@@ -199,8 +214,3 @@ def _naming(source: StaticMixtureWorkSource) -> Naming:
 
 def _mean_row_bytes(source: StaticMixtureWorkSource) -> float:
     return sum(c.weight * c.dataset.mean_row_bytes() for c in source.components if c.weight > 0)
-
-
-def _row_tokens(plan: Plan) -> int:
-    pack = next((n for n in source_first(plan.logical) if isinstance(n, PackFlat)), None)
-    return _ROW_TOKENS_UNKNOWN if pack is None else pack.max_length

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.errors import ExecutionError, ZephonError
+from zephon.errors import DataError, ExecutionError, ShardError, TokenizerError
 from zephon.exec.morsel import Morsel, token_view
 from zephon.exec.operator import Operator
 from zephon.exec.rows import Block, Buffer
+from zephon.exec.runners import Handle, InlineRunner, Runner
 from zephon.io.payload import Payload
 from zephon.planner.physical import RowLayout
 from zephon.work.refs import Refs
+
+_Made = tuple[Sequence[Refs], Morsel | None]  # None: a row made a stage fail
 
 _NO_COLUMNS = pa.RecordBatch.from_arrays([], names=[])
 
 
 class Segment:
-    """Operators that run as one task; built once, called from any number of workers.
+    """All stateless steps of a plan; built once, called from any number of workers.
+
+    Each stage, a fused run of operators, is a task of its own.
 
     A row that makes an operator fail spoils nothing but itself and what follows it in its lane:
     the block is halved until the row is found, the documents before it are kept, and its error
@@ -33,41 +40,70 @@ class Segment:
         layout: RowLayout,
         locate: Callable[[Refs], str],
     ) -> None:
-        self._operators = [operator for stage in stages for operator in stage]
+        self._stages = [tuple(stage) for stage in stages]
         self._layout = layout
         self._locate = locate
 
-    def run(self, lanes: Sequence[Refs]) -> list[Block]:
-        """Make blocks of the draws of several lanes at once.
+    def submit(self, runner: Runner, draw: Callable[[], Sequence[Refs]]) -> Handle[Sequence[Block]]:
+        """Start the tasks that make blocks of some draws.
+
+        Args:
+            runner: runs the tasks, in the order in which they are submitted.
+            draw: gives consecutive draws, one entry a lane; called on a worker.
+        """
+        handle: Handle[Any] = runner.submit(partial(self._run_stage, 0, partial(_drawn, draw)))
+        for number in range(1, len(self._stages)):
+            handle = runner.submit(partial(self._run_stage, number, handle.result))
+        return handle
+
+    def run(self, lanes: Sequence[Refs]) -> Sequence[Block]:
+        """Make blocks of the draws of several lanes on this thread.
 
         Args:
             lanes: consecutive draws, one entry a lane.
         """
-        try:
-            whole = self._apply(Refs.concat(lanes))
-        except Exception:
-            return [self._block(*self._attempt(refs)) for refs in lanes]
-        return self._split(whole, lanes)
+        return self.submit(InlineRunner(), lambda: lanes).result()
 
-    def _apply(self, refs: Refs) -> Morsel:
+    def _run_stage(self, number: int, source: Callable[[], _Made]) -> _Made | Sequence[Block]:
+        """Take rows through one stage; after the last one, cut them into blocks."""
+        lanes, rows = source()
+        if rows is not None:
+            try:
+                rows = self._apply(self._stages[number], rows)
+            except Exception:  # found again, and raised where its lane gets to it
+                rows = None
+        if number + 1 < len(self._stages):
+            return lanes, rows
+        if rows is None:
+            return [self._block(*self._attempt(refs)) for refs in lanes]
+        return self._split(rows, lanes)
+
+    def _apply_all(self, refs: Refs) -> Morsel:
         rows = Morsel(refs, _NO_COLUMNS)
-        for operator in self._operators:
+        for stage in self._stages:
+            rows = self._apply(stage, rows)
+        return rows
+
+    def _apply(self, operators: Sequence[Operator], rows: Morsel) -> Morsel:
+        refs = rows.refs
+        for operator in operators:
             try:
                 rows = operator.run(rows)
-            except ZephonError:
+            except (DataError, ShardError, ExecutionError):
                 raise
             except Exception as exc:
-                where = self._locate(refs.slice(0, 1))
-                raise ExecutionError(f"{operator.label} failed on {where}: {exc}") from exc
+                kind = TokenizerError if isinstance(exc, TokenizerError) else ExecutionError
+                where = self._locate(refs)
+                raise kind(f"{operator.label} failed on {where}: {exc}") from exc
         return rows
 
     def _attempt(self, refs: Refs) -> tuple[Morsel, Exception | None]:
         """Make as many rows as can be made; return them and the first error."""
         try:
-            return self._apply(refs), None
+            return self._apply_all(refs), None
         except Exception as exc:
             if len(refs) <= 1:
-                return self._apply(Refs.empty()), exc
+                return self._apply_all(Refs.empty()), exc
         middle = len(refs) // 2
         left, failure = self._attempt(refs.slice(0, middle))
         if failure is not None:
@@ -112,6 +148,11 @@ class Segment:
         size = int(offsets[-1] - offsets[0])
         columns = {name: view.values for name, view in zip(names, views, strict=True)}
         return offsets, Buffer(columns, size, size)
+
+
+def _drawn(draw: Callable[[], Sequence[Refs]]) -> _Made:
+    lanes = draw()
+    return lanes, Morsel(Refs.concat(lanes), _NO_COLUMNS)
 
 
 def _lane_stops(lane: NDArray[np.int32], order: list[int]) -> list[int]:

@@ -1,27 +1,26 @@
-"""Between the public calls and the engine: what is known before a run, and how one opens."""
+"""Opening a run, at the beginning or at a checkpoint, and writing down where it stands."""
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from zephon.errors import CheckpointError, ExecutionError, PlanError, ZephonError
+from zephon.errors import CheckpointError, PlanError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine
 from zephon.exec.fingerprint import differences, digest, recipe_of
 from zephon.exec.lanes import Topology, make_topology
-from zephon.exec.launch import batch_of, launch, tokenizers_of, workers_of
+from zephon.exec.launch import assembly_of, launch, tokenizers_of
 from zephon.options import RuntimeOptions
 from zephon.planner.compiler import Plan
-from zephon.planner.logical import Fetch, Prefetch, ReadComponent
-from zephon.planner.tree import top_first
+from zephon.planner.logical import Fetch, ReadComponent
 from zephon.version import __version__
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
-__all__ = ["workers_of"]
 _MOST_DIFFERENCES = 12
-_RANK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
 def fetch_node(source: StaticMixtureWorkSource) -> Fetch:
@@ -64,8 +63,7 @@ def topology_of(
                 "lanes are part of the order, leave canonical_replicas out or restore its value"
             )
         lanes = saved
-    batch = batch_of(plan)
-    if options.global_batch_size is not None and batch is not None and not batch.drop_last:
+    if options.global_batch_size is not None and not assembly_of(plan).drop_last:
         raise PlanError(
             "batch: drop_last=False cannot go with global_batch_size, since ranks cannot share an "
             "incomplete step; leave one of them out"
@@ -125,6 +123,14 @@ def open_engine(
             f"restore: the checkpoint belongs to another recipe: {shown}{more}; "
             "restore it with the recipe that it was taken from"
         )
+    made_by = restored.get("tokenizer_backends")
+    if made_by != (now := backends(plan, options)):
+        warnings.warn(
+            f"restore: the checkpoint was taken with tokenizer back ends {made_by}, this run has "
+            f"{now}; they agree on the probe texts, and a document that differs is refused",
+            RuntimeWarning,
+            stacklevel=4,
+        )
     saved = restored["lanes"]
     missing = [lane for lane in topology.own_lanes() if str(lane) not in saved]
     if missing:
@@ -153,8 +159,17 @@ def _position(saved: Mapping[str, Any], topology: Topology, states: Mapping[int,
     return Position(step=int(saved["step"]), delivered=delivered)
 
 
-def state_of(engine: Engine, recipe_now: Mapping[str, Any]) -> dict[str, Any]:
-    """Write down what was handed to the caller."""
+def backends(plan: Plan, options: RuntimeOptions) -> list[dict[str, str]]:
+    """Say which back end and version each tokenizer of a plan runs on."""
+    return [
+        {"backend": t.backend, "version": t.version} for t in tokenizers_of(plan, options).values()
+    ]
+
+
+def state_of(
+    engine: Engine, recipe_now: Mapping[str, Any], backends_now: list[dict[str, str]]
+) -> dict[str, Any]:
+    """Write down what was handed to the caller; the caller may change what comes back."""
     position, lanes = engine.state()
     topology = engine.topology
     if topology.global_batch_size is None:
@@ -170,56 +185,10 @@ def state_of(engine: Engine, recipe_now: Mapping[str, Any]) -> dict[str, Any]:
         "version": VERSION,
         "library": __version__,
         "fingerprint": digest(recipe_now),
-        "recipe": recipe_now,
+        "recipe": copy.deepcopy(recipe_now),
+        "tokenizer_backends": backends_now,
         "lane_count": topology.lanes,
         "position": where,
         "lanes": {str(lane): lane_to_dict(at) for lane, at in lanes.items()},
     }
     return {**state, "digest": content_digest(state)}
-
-
-def already_iterated() -> ExecutionError:
-    """Return what a second iterator of a running pipeline raises."""
-    return ExecutionError(
-        "Pipeline is already being iterated; close the first iterator, or build a second pipeline"
-    )
-
-
-def lane_lines(topology: Topology, plan: Plan) -> tuple[str, ...]:
-    """Say in words who delivers what."""
-    own = topology.own_lanes()
-    batch = batch_of(plan)
-    size = topology.global_batch_size
-    if size is None:
-        return (
-            f"lanes: {topology.lanes}; rank {topology.dp_group_id} of {topology.dp_degree} owns "
-            f"{len(own)} and takes turns among them",
-            "set global_batch_size for the same steps on any number of ranks",
-        )
-    fits = [d for d in _RANK_COUNTS if size % d == 0]
-    lines = [
-        f"lanes: {topology.lanes}; a step is {size} rows, {topology.rows_per_lane} of each lane",
-        f"rank {topology.dp_group_id} of {topology.dp_degree} delivers "
-        f"{topology.rows_per_group} rows a step; lanes it runs: {len(own)}",
-        f"rank counts that fit: {', '.join(map(str, fits))}",
-    ]
-    if batch is not None:
-        lines.append(f"microbatches a step: {topology.rows_per_group / batch.microbatch_size:g}")
-    return tuple(lines)
-
-
-def notes(plan: Plan, options: RuntimeOptions) -> tuple[str, ...]:
-    """Say what a trainer should know: tokenizer back end, what has no effect, how it resumes."""
-    lines = ["resumes by reference: a checkpoint holds references to held documents, no tokens"]
-    try:
-        lines += [
-            f"tokenizer {t.name}: back end {t.backend} ({t.reason})"
-            for t in tokenizers_of(plan, options).values()
-        ]
-    except ZephonError as exc:
-        lines.append(f"tokenizer: {exc}")
-    if options.without_effect:
-        lines.append(f"options without effect here: {', '.join(options.without_effect)}")
-    if any(isinstance(node, Prefetch) for node in top_first(plan.logical)):
-        lines.append("prefetch has no effect: local shards need no warming")
-    return tuple(lines)

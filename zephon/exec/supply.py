@@ -15,6 +15,8 @@ from zephon.exec.lane_run import LaneRun
 from zephon.exec.rows import Block
 from zephon.exec.runners import Handle, Runner
 from zephon.exec.segment import Segment
+from zephon.work.refs import Refs
+from zephon.work.source import LaneStream
 
 TASK_BYTES = 3 << 20
 FIRST_TASK_BYTES = 128 << 10
@@ -27,7 +29,7 @@ _MOST_DRAWS = 1 << 16
 class _Coming:
     """One lane's share of a task."""
 
-    handle: Handle[list[Block]]
+    handle: Handle[Sequence[Block]]
     index: int
     draws: int
 
@@ -63,7 +65,7 @@ class Supply:
         self._budget = budget
         self._most_task_bytes = min(task_bytes, max(budget // 4, 1))
         self._task_bytes = min(FIRST_TASK_BYTES, self._most_task_bytes)
-        self._tasks: list[Handle[list[Block]]] = []
+        self._tasks: list[Handle[Sequence[Block]]] = []
         self._coming: dict[int, deque[_Coming]] = {run.lane: deque() for run in lanes}
         self._draws_coming = {run.lane: 0 for run in lanes}
         self._draws_seen = 0
@@ -123,7 +125,7 @@ class Supply:
             draws = wanted if length is None else min(wanted, length - run.next_draw)
             ranges.append((run.stream, run.next_draw, draws))
             run.next_draw += draws
-        handle = self._runner.submit(partial(_make_blocks, self._segment, tuple(ranges)))
+        handle = self._segment.submit(self._runner, partial(_draw, tuple(ranges)))
         if self._runner.lookahead:
             self._tasks.append(handle)
         for index, (run, (_, _, draws)) in enumerate(zip(lanes, ranges, strict=True)):
@@ -146,5 +148,5 @@ def _exhausted(run: LaneRun) -> bool:
     return run.stream.length is not None and run.next_draw >= run.stream.length
 
 
-def _make_blocks(segment: Segment, ranges: Sequence[tuple]) -> list[Block]:
-    return segment.run([stream.draw(first, draws) for stream, first, draws in ranges])
+def _draw(ranges: Sequence[tuple[LaneStream, int, int]]) -> list[Refs]:
+    return [stream.draw(first, draws) for stream, first, draws in ranges]

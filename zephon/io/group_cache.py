@@ -1,7 +1,10 @@
 """Decoded row groups, shared by all threads and bounded by bytes.
 
 The least recently used group goes first. Each group is decoded by one thread while the others that
-want it wait: without that, two workers decode nearly every group twice.
+want it wait: without that, two workers decode nearly every group twice. The bound is the limit, or
+one group if that is larger: neighbouring rows are mostly asked for one after another, and a group
+that is too large to keep would be decoded again for each of them. Threads that read two such groups
+in turn still decode them again and again.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ class CacheCounts:
 class GroupCache:
     """Keeps what ``get`` loaded until its bytes are needed for something newer.
 
-    A group larger than the whole cache is handed out but not kept.
+    A value larger than the limit is kept, alone, until the next one is loaded.
 
     >>> cache = GroupCache(limit_bytes=10)
     >>> cache.get("a", lambda: b"12345678", len), cache.get("a", lambda: b"", len)
@@ -105,12 +108,10 @@ class GroupCache:
             mine.done.set()
 
     def _keep(self, key: Hashable, value: object, weight: int) -> None:
-        if weight > self._limit:
-            return
         with self._lock:
             self._held[key] = (value, weight)
             self._bytes += weight
-            while self._bytes > self._limit:
+            while self._bytes > self._limit and len(self._held) > 1:
                 _, (_, freed) = self._held.popitem(last=False)
                 self._bytes -= freed
 

@@ -23,6 +23,17 @@ class RowSource(ABC):
     def row(self, index: int) -> Any:
         """Make a fresh Python value of one row; nothing in it is shared with the source."""
 
+    def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
+        """Give a source that holds these rows, and where each of them is in it.
+
+        A source that holds decoded bytes copies the rows, so that they do not keep all others
+        alive; one that refers to what is alive anyway gives itself.
+
+        Args:
+            rows: positions in this source, in any order, repeats allowed, shape [n], int64.
+        """
+        return self, rows
+
 
 class Payload:
     """Rows by reference, in any order, each as often as wanted.

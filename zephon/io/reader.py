@@ -1,7 +1,9 @@
 """Rows of one dataset by (shard, row), as columns, in the order asked for.
 
-Rows that follow one another cost slices and at most one copy; rows at random cost one ``take`` a
-row group and one to restore the order. No Python work a row.
+A request goes through its row groups one by one and holds what it took out of each, not the group:
+at most four times the rows that it gives, counted in columns, twice in whole rows, and one decoded
+group, beside what the cache holds. Rows that follow one another cost slices and at most two copies; rows at random
+cost one ``take`` a row group and one to restore the order. No Python work a row.
 """
 
 from __future__ import annotations
@@ -19,7 +21,11 @@ from zephon.io.fields import Column
 from zephon.io.formats import FORMATS
 from zephon.io.formats.format import DecodedGroup, columns_batch
 from zephon.io.group_cache import GroupCache
-from zephon.io.payload import Payload
+from zephon.io.offsets import offsets_of
+from zephon.io.payload import Payload, RowSource
+
+_SLICE_SHARE = 0.25  # of a group: fewer rows are copied, so that they do not keep all of it
+_PAYLOAD_SHARE = 0.5  # likewise, for whole rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +33,7 @@ class TakenRows:
     """Rows in the order asked for.
 
     columns: one column a ``Column``, named by its path, of its type, without nulls. May share
-        memory with cached row groups; read-only.
+        memory with a row group of which they are a quarter or more; read-only.
     payload: the whole rows, if the reader was made with ``payload=True``.
     """
 
@@ -59,10 +65,10 @@ class RowReader:
             dataset.name, dataset.shards, columns, payload=payload
         )
         counts = [len(shard.group_rows) for shard in dataset.shards]
-        self._first_group = _bounds(np.array(counts, dtype=np.int64))
-        self._first_row = _bounds(dataset.counts())
+        self._first_group = offsets_of(np.array(counts, dtype=np.int64))
+        self._first_row = offsets_of(dataset.counts())
         sizes = [shard.group_rows for shard in dataset.shards]
-        self._starts = _bounds(np.concatenate(sizes) if sizes else np.empty(0, np.int64))
+        self._starts = offsets_of(np.concatenate(sizes) if sizes else np.empty(0, np.int64))
 
     def take(self, shards: NDArray[np.int64], rows: NDArray[np.int64]) -> TakenRows:
         """Read rows.
@@ -86,13 +92,13 @@ class RowReader:
         inside = positions - self._starts[groups]
         cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
         bounds = [0, *cuts.tolist(), len(positions)] if len(positions) else []
-        runs = [
-            _Run(start, self._group(int(groups[start])), inside[start:stop])
+        parts = [
+            self._part(start, int(groups[start]), inside[start:stop])
             for start, stop in pairwise(bounds)
         ]
-        self._refuse_bad_rows(runs, order, positions)
-        columns = self._joined([run.pick() for run in runs], len(positions))
-        payload = _payload(runs, inside) if self._kept_rows else None
+        self._refuse_bad_rows(parts, order, positions)
+        columns = self._joined([part.columns for part in parts], len(positions))
+        payload = _payload(parts) if self._kept_rows else None
         if order is not None:
             back = np.empty_like(order)
             back[order] = np.arange(len(order))
@@ -130,17 +136,31 @@ class RowReader:
             key, lambda: self._groups.read(shard, number), lambda decoded: decoded.bytes
         )
 
+    def _part(self, start: int, group: int, rows: NDArray[np.int64]) -> _Part:
+        """Take rows out of one group, and let go of it where they are few."""
+        decoded = self._group(group)
+        faults = [first for faults in decoded.faults if (first := faults.first(rows))]
+        source, places = decoded.payload, rows
+        if source is not None and len(rows) < _PAYLOAD_SHARE * decoded.columns.num_rows:
+            source, places = source.some(rows)
+        return _Part(
+            start=start,
+            columns=_picked(decoded.columns, rows),
+            fault=min(faults, default=None),
+            source=source,
+            places=places,
+        )
+
     def _refuse_bad_rows(
-        self, runs: list[_Run], order: NDArray[np.int64] | None, positions: NDArray[np.int64]
+        self, parts: list[_Part], order: NDArray[np.int64] | None, positions: NDArray[np.int64]
     ) -> None:
         """Raise for the bad row that was asked for first, whatever the order of groups."""
         found: list[tuple[int, int, str]] = []
-        for run in runs:
-            for faults in run.group.faults:
-                if first := faults.first(run.rows):
-                    index = run.start + first[0]
-                    asked = index if order is None else int(order[index])
-                    found.append((asked, int(positions[index]), first[1]))
+        for part in parts:
+            if part.fault:
+                index = part.start + part.fault[0]
+                asked = index if order is None else int(order[index])
+                found.append((asked, int(positions[index]), part.fault[1]))
         if not found:
             return
         _, position, detail = min(found)
@@ -161,37 +181,43 @@ class RowReader:
         return columns_batch(self._columns, arrays, rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """Rows of one group that stand together once a request is sorted by group.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Part:
+    """What was taken out of one group: rows that stand together once a request is sorted by group.
 
     start: where they begin among all rows.
-    group: the group, decoded.
-    rows: their positions in it, shape [rows], int64.
+    columns: the rows; a slice of the group's only where they are a good part of it.
+    fault: which of them is the first bad one, and what is wrong with it.
+    source: holds them whole, if whole rows are wanted; at least these, at most the group.
+    places: where each of them is in ``source``, shape [rows], int64.
     """
 
     start: int
-    group: DecodedGroup
-    rows: NDArray[np.int64]
+    columns: pa.RecordBatch
+    fault: tuple[int, str] | None
+    source: RowSource | None
+    places: NDArray[np.int64]
 
-    def pick(self) -> pa.RecordBatch:
-        """Slice where rows follow one another, else copy."""
-        columns, rows = self.group.columns, self.rows
-        first, last = int(rows[0]), int(rows[-1])
-        if last - first == len(rows) - 1 and (rows[1:] - rows[:-1] == 1).all():
-            return columns.slice(first, len(rows))
-        if not columns.num_columns:
-            return columns_batch((), (), len(rows))
+
+def _picked(columns: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
+    """Slice where rows follow one another and are many of their group, else copy."""
+    if not columns.num_columns:
+        return columns_batch((), (), len(rows))
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first != len(rows) - 1 or not (rows[1:] - rows[:-1] == 1).all():
         return columns.take(pa.array(rows))
+    piece = columns.slice(first, len(rows))
+    if len(rows) >= _SLICE_SHARE * columns.num_rows:
+        return piece
+    # Concatenating copies, even one array; it is faster than take for lists.
+    copies = [pa.concat_arrays([column]) for column in piece.columns]
+    return pa.RecordBatch.from_arrays(copies, schema=piece.schema)
 
 
-def _payload(runs: list[_Run], inside: NDArray[np.int64]) -> Payload:
-    sources = tuple(run.group.payload for run in runs if run.group.payload is not None)
-    lengths = [len(run.rows) for run in runs]
-    return Payload(sources, np.repeat(np.arange(len(runs), dtype=np.int32), lengths), inside)
-
-
-def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    bounds = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=bounds[1:])
-    return bounds
+def _payload(parts: list[_Part]) -> Payload:
+    sources = tuple(part.source for part in parts if part.source is not None)
+    source_of = np.repeat(
+        np.arange(len(parts), dtype=np.int32), [len(part.places) for part in parts]
+    )
+    row_of = [np.empty(0, np.int64), *(part.places for part in parts)]
+    return Payload(sources, source_of, np.concatenate(row_of))

@@ -1,4 +1,4 @@
-"""Compiling is five steps in one function: rewrites, verify, lower, fusions, stages."""
+"""Compiling is four steps in one function: rewrites, lower, fusions, stages; rules are checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zephon.planner.lower import lower
 from zephon.planner.physical import PhysicalNode
 from zephon.planner.rewrites import REWRITES, Rule
 from zephon.planner.stages import Stage, make_stages
-from zephon.planner.verify import verify
+from zephon.planner.verify import verify, verify_physical
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ def compile_plan(
     """Turn the chain that the calls built into one that runs.
 
     Raises:
-        OptimizerError: a rule changed what the plan promises; names the rule.
+        OptimizerError: a rewrite or a fusion changed what the plan promises; names the rule.
     """
     optimized, fired = logical, []
     for rule in rewrites:
@@ -47,6 +47,7 @@ def compile_plan(
     for fusion in fusions:
         joined = fusion(physical)
         if joined is not physical:
+            verify_physical(fusion.__name__, physical, joined)
             fused.append(fusion.__name__)
             physical = joined
     return Plan(

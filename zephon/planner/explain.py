@@ -21,8 +21,9 @@ _SHOWN_PASSED_OVER = 5
 class RunFacts:
     """What ``explain`` says of the run besides the plan.
 
-    lanes and ranks: lines about who reads what. workers: threads for segments. notes: what a
-    trainer should know (tokenizer back end, unused options, advice).
+    workers: threads for segments. queue: batches ready ahead of the caller. memory_budget:
+    bytes. lanes: lines about who reads what. notes: what a trainer should know (tokenizer back
+    end, unused options, advice).
     """
 
     runner: str

@@ -12,7 +12,6 @@ from typing import ClassVar
 from zephon.errors import NotYetError, PlanError, nearest
 from zephon.io.fields import Column, Field
 
-TOKEN_FIELDS = ("input_ids", "tokens", "token_ids", "ids")
 SPECIAL_TOKENS = ("bos_eos", "bos", "eos", "none", "tokenizer_default")
 PADDINGS = ("none", "longest", "max_length")
 ALGORITHMS = ("wrap", "first_fit", "best_fit", "best_fit_wrap")
@@ -25,6 +24,7 @@ class Node:
     call: ClassVar[str]  # the public call that makes this node
     reorders: ClassVar[bool] = False
     how: ClassVar[frozenset[str]] = frozenset()
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input"})  # in the recipe, not by this
     input: Node | None = None
 
     def reads(self) -> tuple[Column, ...]:
@@ -38,6 +38,10 @@ class Node:
     def keeps_payload(self) -> bool:
         """Whether whole source rows pass through this step."""
         return True
+
+    def token_fields(self) -> tuple[str, ...]:
+        """Fields with one value a token that this step or one below makes."""
+        return () if self.input is None else self.input.token_fields()
 
     def outputs(self) -> tuple[str, ...]:
         """Names of the fields that leave this step."""
@@ -66,12 +70,15 @@ class ReadComponent:
 class Fetch(Node):
     """Read rows of the mixture, in the order of the work source.
 
+    components: what is known of each component that is ever drawn.
     columns: typed columns to read; None: nobody has asked yet, so whole rows are read too.
     payload: whole rows are read.
+    parallelism: reading tasks that may run at once. max_batch: accepted, without effect.
     """
 
     call: ClassVar[str] = "Pipeline"
     how: ClassVar[frozenset[str]] = frozenset({"parallelism", "max_batch", "columns", "payload"})
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "components"})
     components: tuple[ReadComponent, ...]
     columns: tuple[Column, ...] | None = None
     payload: bool = True
@@ -79,8 +86,8 @@ class Fetch(Node):
     max_batch: int = 64
 
     def __post_init__(self) -> None:
-        _at_least("fetch_parallelism", "parallelism", self.parallelism, 1)
-        _at_least("fetch_parallelism", "max_batch", self.max_batch, 1)
+        at_least("fetch_parallelism", "parallelism", self.parallelism, 1)
+        at_least("fetch_parallelism", "max_batch", self.max_batch, 1)
 
     def outputs(self) -> tuple[str, ...]:
         """Fields of all components, in order of first appearance."""
@@ -97,8 +104,8 @@ class Prefetch(Node):
     parallelism: int = 4
 
     def __post_init__(self) -> None:
-        _at_least("prefetch", "buffer_size", self.buffer_size, 1)
-        _at_least("prefetch", "parallelism", self.parallelism, 1)
+        at_least("prefetch", "buffer_size", self.buffer_size, 1)
+        at_least("prefetch", "parallelism", self.parallelism, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +117,7 @@ class Tokenize(Node):
 
     call: ClassVar[str] = "tokenize"
     how: ClassVar[frozenset[str]] = frozenset({"parallelism", "use_fast", "mask_implied"})
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "tokenizer", "tokenizer_id"})
     tokenizer: object | None
     tokenizer_id: str | None
     field: str
@@ -130,10 +138,10 @@ class Tokenize(Node):
     mask_implied: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("tokenize", "missing_field", self.missing_field, ("error", "empty"))
-        _one_of("tokenize", "special_tokens", self.special_tokens, SPECIAL_TOKENS)
-        _one_of("tokenize", "padding", self.padding, PADDINGS)
-        _at_least("tokenize", "parallelism", self.parallelism, 1)
+        one_of("tokenize", "missing_field", self.missing_field, ("error", "empty"))
+        one_of("tokenize", "special_tokens", self.special_tokens, SPECIAL_TOKENS)
+        one_of("tokenize", "padding", self.padding, PADDINGS)
+        at_least("tokenize", "parallelism", self.parallelism, 1)
         if not isinstance(self.field, str) or not self.field:
             raise PlanError(f"tokenize: field must be a column name, got {self.field!r}")
         if self.return_tensors == "tf":
@@ -147,7 +155,7 @@ class Tokenize(Node):
 
     def _check_lengths(self) -> None:
         if self.max_length is not None:
-            _at_least("tokenize", "max_length", self.max_length, 1)
+            at_least("tokenize", "max_length", self.max_length, 1)
         wants = [
             name
             for name, on in (
@@ -168,7 +176,8 @@ class Tokenize(Node):
         if self.truncation and self.max_length is not None and self.max_length < brackets:
             raise PlanError(
                 f"tokenize: truncation to max_length={self.max_length} leaves no room for the "
-                f"{brackets} special tokens of special_tokens={self.special_tokens!r}"
+                f"{brackets} special tokens of special_tokens={self.special_tokens!r}; raise "
+                "max_length, or pass special_tokens='none'"
             )
 
     def _check_ids(self) -> None:
@@ -176,7 +185,7 @@ class Tokenize(Node):
             value = getattr(self, name)
             if value is None:
                 continue
-            _at_least("tokenize", name, value, 0)
+            at_least("tokenize", name, value, 0)
             if self.special_tokens in ("none", "tokenizer_default"):
                 raise PlanError(
                     f"tokenize: {name}={value} has no place under "
@@ -195,11 +204,14 @@ class Tokenize(Node):
         """Only when asked to."""
         return self.preserve_upstream_payload
 
+    def token_fields(self) -> tuple[str, ...]:
+        """The ids, and their mask if it is asked for."""
+        return ("input_ids", "attention_mask") if self.add_attention_mask else ("input_ids",)
+
     def outputs(self) -> tuple[str, ...]:
         """Token fields, after the kept payload."""
         below = super(Tokenize, self).outputs() if self.preserve_upstream_payload else ()
-        made = ("input_ids", "attention_mask") if self.add_attention_mask else ("input_ids",)
-        return tuple(dict.fromkeys((*below, *made)))
+        return tuple(dict.fromkeys((*below, *self.token_fields())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,20 +242,20 @@ class PackFlat(Node):
     parallelism: int = 4
 
     def __post_init__(self) -> None:
-        _at_least("pack_flat", "max_length", self.max_length, 1)
-        _one_of("pack_flat", "algorithm", self.algorithm, ALGORITHMS)
+        at_least("pack_flat", "max_length", self.max_length, 1)
+        one_of("pack_flat", "algorithm", self.algorithm, ALGORITHMS)
         if self.algorithm != "wrap":
             raise NotYetError(
                 f"pack_flat: algorithm={self.algorithm!r} is not there yet; use algorithm='wrap'"
             )
-        _one_of("pack_flat", "flush_strategy", self.flush_strategy, ("fifo", "fullest"))
-        _one_of("pack_flat", "homogeneity", self.homogeneity, ("none", "full", "group"))
+        one_of("pack_flat", "flush_strategy", self.flush_strategy, ("fifo", "fullest"))
+        one_of("pack_flat", "homogeneity", self.homogeneity, ("none", "full", "group"))
         if self.shuffle_strategy is not None:
-            _one_of("pack_flat", "shuffle_strategy", self.shuffle_strategy, ("random", "length"))
-        _at_least("pack_flat", "min_sequence_length", self.min_sequence_length, 0)
-        _at_least("pack_flat", "parallelism", self.parallelism, 1)
+            one_of("pack_flat", "shuffle_strategy", self.shuffle_strategy, ("random", "length"))
+        at_least("pack_flat", "min_sequence_length", self.min_sequence_length, 0)
+        at_least("pack_flat", "parallelism", self.parallelism, 1)
         if self.pad_token_id is not None:
-            _at_least("pack_flat", "pad_token_id", self.pad_token_id, 0)
+            at_least("pack_flat", "pad_token_id", self.pad_token_id, 0)
         self._check_wrap()
 
     def _check_wrap(self) -> None:
@@ -260,7 +272,10 @@ class PackFlat(Node):
                 "long documents; leave it out"
             )
         if self.groups is not None and self.homogeneity != "group":
-            raise PlanError("pack_flat: groups needs homogeneity='group'")
+            raise PlanError(
+                f"pack_flat: groups needs homogeneity='group', got {self.homogeneity!r}; leave "
+                "groups out"
+            )
         later = {
             "max_sequences_per_bin": None, "shuffle_strategy": None, "homogeneity": "none",
         }  # fmt: skip
@@ -276,9 +291,8 @@ class PackFlat(Node):
 
     def reads(self) -> tuple[Column, ...]:
         """The token column, where it comes from the source."""
-        if any(isinstance(node, Tokenize) for node in _below(self)):
-            return ()
-        return (Column(path=self.tokens_field, kind="tokens"),)
+        made = super(PackFlat, self).token_fields()
+        return () if made else (Column(path=self.tokens_field, kind="tokens"),)
 
     def keeps_payload(self) -> bool:
         """A packed row is no source row."""
@@ -286,14 +300,11 @@ class PackFlat(Node):
 
     def outputs(self) -> tuple[str, ...]:
         """The token field, fields of the same length, positions."""
-        mask = ("attention_mask",) if "attention_mask" in self._made_below() else ()
-        return (self.tokens_field, *mask, *(("positions",) if self.emit_positions else ()))
+        return (*self.token_fields(), *(("positions",) if self.emit_positions else ()))
 
-    def _made_below(self) -> tuple[str, ...]:
-        return next(
-            (node.outputs() for node in _below(self) if isinstance(node, Tokenize)),
-            (),
-        )
+    def token_fields(self) -> tuple[str, ...]:
+        """The token field and what is aligned with it."""
+        return tuple(dict.fromkeys((self.tokens_field, *super(PackFlat, self).token_fields())))
 
     def left_out(self) -> tuple[str, ...]:
         """Fields that reach this step and are in no packed row."""
@@ -311,82 +322,16 @@ class Batch(Node):
     drop_last: bool = True
 
     def __post_init__(self) -> None:
-        _at_least("batch", "microbatch_size", self.microbatch_size, 1)
+        at_least("batch", "microbatch_size", self.microbatch_size, 1)
 
 
-def find_token_field(below: Node, asked: str) -> str:
-    """Say which field holds the tokens that ``below`` delivers.
-
-    Args:
-        below: the step under the one that packs.
-        asked: a field's name, or "auto": the first of ``TOKEN_FIELDS`` that is there.
-
-    Raises:
-        PlanError: there is none, or it does not hold lists of integers.
-    """
-    known = below.outputs()
-    made = any(isinstance(node, Tokenize) for node in (below, *_below(below)))
-    if asked == "auto":
-        found = next((name for name in TOKEN_FIELDS if name in known), None)
-        if found is None:
-            raise PlanError(
-                f"pack_flat: no token field ({', '.join(TOKEN_FIELDS)}); the fields are "
-                f"{', '.join(known) or 'unknown'}; call tokenize first, or name tokens_field"
-            )
-        asked = found
-    if made:
-        if asked != "input_ids":
-            raise PlanError(f"pack_flat: tokens_field must be 'input_ids', got {asked!r}")
-        return asked
-    check_reads((Column(path=asked, kind="tokens"),), below, "pack_flat")
-    return asked
-
-
-def check_reads(columns: tuple[Column, ...], below: Node, call: str) -> None:
-    """Refuse columns that a component is known not to have, or to have with another type.
-
-    Raises:
-        PlanError: names the call, the dataset, and the fields that there are.
-    """
-    fetch = next(node for node in (below, *_below(below)) if isinstance(node, Fetch))
-    for column in columns:
-        for component in fetch.components:
-            _check_column(column, component, call)
-
-
-def _check_column(column: Column, component: ReadComponent, call: str) -> None:
-    fields = {f.name: f for f in component.fields}
-    field = fields.get(column.path) or fields.get(column.path.split(".")[0])
-    if field is None:
-        if component.fields_complete and column.missing == "error":
-            raise PlanError(
-                f"{call}: no field {column.path!r} in dataset {component.dataset!r}; "
-                f"{nearest(column.path, fields)}"
-            )
-        return
-    if not component.fields_complete or field.name != column.path:
-        return
-    kinds = {"text": "text", "tokens": "lists of integers", "numbers": "lists of numbers"}
-    if field.kind not in (column.kind, "unknown"):
-        raise PlanError(
-            f"{call}: field {column.path!r} of dataset {component.dataset!r} must hold "
-            f"{kinds[column.kind]}, it holds {kinds.get(field.kind, field.kind)}"
-        )
-
-
-def _below(node: Node) -> list[Node]:
-    chain = []
-    while node.input is not None:
-        node = node.input
-        chain.append(node)
-    return chain
-
-
-def _one_of(call: str, name: str, value: object, known: tuple[str, ...]) -> None:
+def one_of(call: str, name: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuse a word that is not known; names the call, the argument and the nearest word."""
     if value not in known:
         raise PlanError(f"{call}: {name}={value!r} is unknown; {nearest(str(value), known)}")
 
 
-def _at_least(call: str, name: str, value: object, bound: int) -> None:
+def at_least(call: str, name: str, value: object, bound: int) -> None:
+    """Refuse what is no integer of at least ``bound``; names the call and the argument."""
     if isinstance(value, bool) or not isinstance(value, int) or value < bound:
         raise PlanError(f"{call}: {name} must be an integer of at least {bound}, got {value!r}")

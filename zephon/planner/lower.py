@@ -32,7 +32,6 @@ def lower(plan: Node) -> PhysicalNode:
                 physical = Segment(
                     steps=(
                         FetchRows(
-                            components=tuple(c.name for c in node.components),
                             columns=_all_reads(steps) if columns is None else columns,
                             payload=node.payload,
                         ),
@@ -106,6 +105,8 @@ def _layout(steps: list[Node]) -> RowLayout:
         aligned=aligned,
         masks=masks,
         positions=pack is not None and pack.emit_positions,
+        packed=pack is not None,
+        pad_token_id=None if pack is None else pack.pad_token_id,
         payload=all(node.keeps_payload() for node in steps),
         container=(tokenize.return_tensors if tokenize is not None else None) or "list",
         pad_to_longest=tokenize is not None and tokenize.padding == "longest" and pack is None,

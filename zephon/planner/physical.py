@@ -11,7 +11,6 @@ from zephon.io.fields import Column
 class FetchRows:
     """Read columns, and whole rows if ``payload``, for references; a step of a segment."""
 
-    components: tuple[str, ...]
     columns: tuple[Column, ...]
     payload: bool
 
@@ -63,15 +62,17 @@ class Segment(PhysicalNode):
 class RowLayout:
     """Which fields a row has, and where they come from.
 
-    tokens_field: holds the tokens; None: rows are whole source rows. column: what the segment
-    calls the token column. aligned: columns with one value a token. masks: fields that are 1 on
-    tokens and 0 on padding, written when looked at.
+    tokens_field: holds the tokens; None: rows are whole source rows. aligned: further columns
+    with one value a token. masks: fields that are 1 on tokens and 0 on padding, written when
+    looked at. packed: rows are made of pieces of documents. pad_token_id: None: the tokenizer's.
     """
 
     tokens_field: str | None
     aligned: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
     positions: bool = False
+    packed: bool = False
+    pad_token_id: int | None = None
     payload: bool = False
     container: str = "list"
     pad_to_longest: bool = False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from zephon.errors import OptimizerError
-from zephon.planner.logical import Node
+from zephon.planner.logical import Fetch, Node
+from zephon.planner.physical import PhysicalNode, Segment
 from zephon.planner.tree import source_first
 
 
@@ -13,7 +14,19 @@ def verify(rule: str, before: Node, after: Node) -> None:
     Raises:
         OptimizerError: they differ; names the rule, the promise, and both values.
     """
-    was, now = _promises(before), _promises(after)
+    _compare(rule, _promises(before), _promises(after))
+
+
+def verify_physical(fusion: str, before: PhysicalNode, after: PhysicalNode) -> None:
+    """Compare what two physical plans run, whatever runs together.
+
+    Raises:
+        OptimizerError: they differ; names the fusion, the promise, and both values.
+    """
+    _compare(fusion, _work(before), _work(after))
+
+
+def _compare(rule: str, was: dict[str, object], now: dict[str, object]) -> None:
     for promise, value in was.items():
         if now[promise] != value:
             raise OptimizerError(
@@ -21,9 +34,24 @@ def verify(rule: str, before: Node, after: Node) -> None:
             )
 
 
+def _work(plan: PhysicalNode) -> dict[str, object]:
+    nodes = source_first(plan)
+    kept = [n for n in nodes if not isinstance(n, Segment)]
+    fields = ("layout", "microbatch_size", "drop_last", "max_length")
+    return {
+        "steps": [step for n in nodes if isinstance(n, Segment) for step in n.steps],
+        **{name: [getattr(n, name) for n in kept if hasattr(n, name)] for name in fields},
+    }
+
+
 def _promises(plan: Node) -> dict[str, object]:
     steps = source_first(plan)
+    fetch = next(node for node in steps if isinstance(node, Fetch))
+    reads = {column for node in steps for column in node.reads()}
     return {
+        "columns that steps read": fetch.columns is None or reads <= set(fetch.columns),
+        "whole rows that reach the top": fetch.payload
+        or not all(node.keeps_payload() for node in steps[1:]),
         "top node": type(plan).__name__,
         "fields": plan.outputs(),
         "reordering steps": tuple(type(n).__name__ for n in steps if n.reorders),

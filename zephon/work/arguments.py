@@ -71,6 +71,17 @@ def whole_number(argument: str, value: object, *, least: int | None = None) -> i
     return number
 
 
+def seed_number(value: object) -> int:
+    """Check a seed: a whole number that a checkpoint can hold in 64 bits."""
+    seed = whole_number("seed", value)
+    if not -(2**63) <= seed < 2**63:
+        raise PlanError(
+            f"{CALL}: seed must be a whole number from -2**63 to 2**63 - 1, got {seed}; "
+            "seed % 2**63 is one"
+        )
+    return seed
+
+
 def flag(argument: str, value: object) -> bool:
     """Check a switch: True or False."""
     if not isinstance(value, bool):

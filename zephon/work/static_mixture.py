@@ -42,7 +42,7 @@ class StaticMixtureWorkSource(WorkSource):
         mixture: a weight for each dataset's name; zero for one that is never read.
         chunk_size: at most so many neighbouring rows of a pass go to a lane at a time; also the
             unit in which sample ids count.
-        seed: decides every order.
+        seed: decides every order; a whole number of 64 bits, signed.
         shuffle_shards: permute the shards of each pass.
         shuffle_within_shard: permute the rows of each shard.
         shuffle_block_size: not yet.
@@ -98,7 +98,7 @@ class StaticMixtureWorkSource(WorkSource):
         )
         self._settings = Settings(
             chunk_size=arguments.whole_number("chunk_size", chunk_size, least=1),
-            seed=arguments.whole_number("seed", seed),
+            seed=arguments.seed_number(seed),
             shuffle_shards=arguments.flag("shuffle_shards", shuffle_shards),
             shuffle_within_shard=arguments.flag("shuffle_within_shard", shuffle_within_shard),
             reshuffle_on_repeat=arguments.fresh_passes(reshuffle_on_repeat, names),

@@ -10,7 +10,7 @@ from tokenizers import models, pre_tokenizers, processors
 
 from zephon.errors import ExecutionError, TokenizerError
 from zephon.exec.morsel import TOKENS, Morsel, token_view
-from zephon.exec.operators.tokenize_column import TokenizeColumn
+from zephon.exec.operators.tokenize_column import TokenizeColumnOp
 from zephon.exec.tokenizers import load_tokenizer
 from zephon.planner import physical
 from zephon.work.refs import Refs
@@ -136,7 +136,7 @@ specs = st.builds(
 def test_every_mode_equals_the_slow_way(reference, loaded, texts, spec):
     cut = spec.pop("cut")
     chosen = node(keep_mask=True, keep_payload=True, **spec, **({cut: True} if cut else {}))
-    rows = TokenizeColumn(chosen, loaded).run(morsel(texts, Payload(list(texts))))
+    rows = TokenizeColumnOp(chosen, loaded).run(morsel(texts, Payload(list(texts))))
     came = list(
         zip(
             rows.refs.row.tolist(),
@@ -152,7 +152,7 @@ def test_every_mode_equals_the_slow_way(reference, loaded, texts, spec):
 
 
 def test_only_tokens_leave(loaded):
-    rows = TokenizeColumn(node(), loaded).run(morsel(["ab"], Payload(["ab"])))
+    rows = TokenizeColumnOp(node(), loaded).run(morsel(["ab"], Payload(["ab"])))
     assert rows.columns.schema.names == ["input_ids"]
     assert rows.payload is None
 
@@ -160,7 +160,7 @@ def test_only_tokens_leave(loaded):
 def test_no_rows_stay_no_rows(loaded):
     split = node(max_length=4, split_long_samples=True, padding="max_length", keep_mask=True)
     for chosen in (node(), split):
-        rows = TokenizeColumn(chosen, loaded).run(morsel([]))
+        rows = TokenizeColumnOp(chosen, loaded).run(morsel([]))
         assert lists(rows) == []
         assert len(rows.refs) == 0
 
@@ -168,38 +168,38 @@ def test_no_rows_stay_no_rows(loaded):
 def test_a_document_that_fits_reads_as_never_split(loaded):
     chosen = node(max_length=4, split_long_samples=True)
     before = morsel(["ab", "", "a"])
-    rows = TokenizeColumn(chosen, loaded).run(before)
+    rows = TokenizeColumnOp(chosen, loaded).run(before)
     assert rows.refs is before.refs
-    rows = TokenizeColumn(chosen, loaded).run(morsel(["ab", "abc"]))
+    rows = TokenizeColumnOp(chosen, loaded).run(morsel(["ab", "abc"]))
     assert rows.refs.row.tolist() == [0, 1, 1]
     assert rows.refs.child.tolist() == [0, 0, 1]
     assert rows.refs.last_child.tolist() == [True, False, True]
 
 
 def test_chosen_ids_go_before_the_tokenizers_own(loaded):
-    rows = TokenizeColumn(node(bos_token_id=7, eos_token_id=8), loaded).run(morsel([""]))
+    rows = TokenizeColumnOp(node(bos_token_id=7, eos_token_id=8), loaded).run(morsel([""]))
     assert lists(rows) == [[7, 8]]
 
 
 def test_the_template_is_the_tokenizers_own(loaded, reference):
     chosen = node(special_tokens="tokenizer_default")
     texts = ["", "ab", "a<eos>b"]
-    rows = TokenizeColumn(chosen, loaded).run(morsel(texts))
+    rows = TokenizeColumnOp(chosen, loaded).run(morsel(texts))
     assert lists(rows) == [reference.encode(text).ids for text in texts]
 
 
 def test_there_is_one_bos_and_a_second_one_in_text_is_warned_of(loaded, caplog):
-    rows = TokenizeColumn(node(), loaded).run(morsel(["a"]))
+    rows = TokenizeColumnOp(node(), loaded).run(morsel(["a"]))
     assert lists(rows)[0].count(BOS) == 1
     fresh = load_tokenizer(tokenizer=byte_tokenizer())
-    rows = TokenizeColumn(node(), fresh).run(morsel(["<bos>a"]))
+    rows = TokenizeColumnOp(node(), fresh).run(morsel(["<bos>a"]))
     assert lists(rows)[0].count(BOS) == 2
     assert "holds the special token '<bos>'" in caplog.text
 
 
 def test_split_special_tokens_keeps_boundaries(reference):
     plain = load_tokenizer(tokenizer=reference, split_special_tokens=True)
-    rows = TokenizeColumn(node(split_special_tokens=True), plain).run(morsel(["a<eos>b"]))
+    rows = TokenizeColumnOp(node(split_special_tokens=True), plain).run(morsel(["a<eos>b"]))
     assert lists(rows)[0].count(EOS) == 1
     assert len(lists(rows)[0]) == 9
 
@@ -213,44 +213,44 @@ def test_a_missing_id_says_which_to_pass(reference, mode, role):
         TokenizerError,
         match=f"special_tokens='{mode}' needs a {role.upper()} id, .* pass {role}_token_id",
     ):
-        TokenizeColumn(node(special_tokens=mode), tokenizer)
-    TokenizeColumn(node(special_tokens=mode, bos_token_id=1, eos_token_id=2), tokenizer)
-    TokenizeColumn(node(special_tokens="none"), tokenizer)
+        TokenizeColumnOp(node(special_tokens=mode), tokenizer)
+    TokenizeColumnOp(node(special_tokens=mode, bos_token_id=1, eos_token_id=2), tokenizer)
+    TokenizeColumnOp(node(special_tokens="none"), tokenizer)
 
 
 def test_padding_adopts_eos_and_needs_something(reference):
     without_pad = reference.to_str().replace("<pad>", "<p>")
     tokenizer = load_tokenizer(tokenizer=tokenizers.Tokenizer.from_str(without_pad))
     padded = node(max_length=4, padding="max_length", special_tokens="none")
-    assert lists(TokenizeColumn(padded, tokenizer).run(morsel([""]))) == [[EOS] * 4]
+    assert lists(TokenizeColumnOp(padded, tokenizer).run(morsel([""]))) == [[EOS] * 4]
     bare = load_tokenizer(
         tokenizer=tokenizers.Tokenizer.from_str(without_pad.replace("<eos>", "<e>"))
     )
     with pytest.raises(TokenizerError, match=r"needs a pad id, .* names neither a pad nor an EOS"):
-        TokenizeColumn(padded, bare)
+        TokenizeColumnOp(padded, bare)
 
 
 def test_a_template_needs_room(loaded):
     with pytest.raises(TokenizerError, match="max_length=2 leaves no room for the 3 special"):
-        TokenizeColumn(
+        TokenizeColumnOp(
             node(special_tokens="tokenizer_default", truncation=True, max_length=2), loaded
         )
 
 
 def test_an_id_beyond_int32_is_refused(loaded):
     with pytest.raises(TokenizerError, match="bos_token_id must be from 0 to 2147483647, got 21"):
-        TokenizeColumn(node(bos_token_id=2**31), loaded)
+        TokenizeColumnOp(node(bos_token_id=2**31), loaded)
 
 
 def test_a_missing_column_and_nulls_are_refused(loaded):
     with pytest.raises(ExecutionError, match="no column 'body'; the columns are other, text"):
-        TokenizeColumn(node(field="body"), loaded).run(morsel(["a"]))
+        TokenizeColumnOp(node(field="body"), loaded).run(morsel(["a"]))
     with pytest.raises(ExecutionError, match="1 of 2 documents are null"):
-        TokenizeColumn(node(), loaded).run(morsel(["a", None]))
+        TokenizeColumnOp(node(), loaded).run(morsel(["a", None]))
 
 
 def test_a_slice_of_a_column_is_encoded_as_such(loaded):
     whole = morsel(["a", "bc", "def", ""])
     part = Morsel(whole.refs.slice(1, 3), whole.columns.slice(1, 2))
-    everything = lists(TokenizeColumn(node(), loaded).run(whole))
-    assert lists(TokenizeColumn(node(), loaded).run(part)) == everything[1:3]
+    everything = lists(TokenizeColumnOp(node(), loaded).run(whole))
+    assert lists(TokenizeColumnOp(node(), loaded).run(part)) == everything[1:3]

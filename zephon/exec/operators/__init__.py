@@ -1,6 +1,6 @@
-"""Stateless steps, one a file; the table says which physical step each one runs."""
+"""Stateless steps, one a file: rows in, rows out. They know nothing of lanes or of how they run."""
 
-from zephon.exec.operators.fetch_rows import FetchRows
-from zephon.exec.operators.tokenize_column import TokenizeColumn
+from zephon.exec.operators.fetch_rows import FetchRowsOp
+from zephon.exec.operators.tokenize_column import TokenizeColumnOp
 
-__all__ = ["FetchRows", "TokenizeColumn"]
+__all__ = ["FetchRowsOp", "TokenizeColumnOp"]

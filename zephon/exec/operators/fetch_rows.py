@@ -13,7 +13,7 @@ from zephon.io.payload import Payload
 from zephon.io.reader import RowReader
 
 
-class FetchRows(Operator):
+class FetchRowsOp(Operator):
     """Reads columns, and whole rows where asked."""
 
     label = "fetch"

@@ -23,7 +23,7 @@ INPUT_IDS, ATTENTION_MASK = "input_ids", "attention_mask"
 _LARGEST_ID = int(np.iinfo(np.int32).max)
 
 
-class TokenizeColumn(Operator):
+class TokenizeColumnOp(Operator):
     """Replaces the columns by ``input_ids``, and by ``attention_mask`` where padding needs one.
 
     A document that ``split_long_samples`` cuts becomes several rows: children 0, 1, 2, ..., the

@@ -1,4 +1,7 @@
-"""Decisions on integers, one policy a file: lengths in, places out. They see no token."""
+"""Decisions on integers, one policy a file: lengths in, places out. They see no token.
+
+Read ``policy`` (what a policy promises), then ``each`` and ``wrap``.
+"""
 
 from zephon.exec.policies.each import Each
 from zephon.exec.policies.policy import Pieces, Placements, Policy

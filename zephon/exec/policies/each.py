@@ -41,10 +41,6 @@ class Each(Policy[Nothing]):
         """Nothing is held."""
         return NO_PIECES
 
-    def copy(self, state: Nothing) -> Nothing:
-        """Return the state itself."""
-        return state
-
     def resume(self, held: Pieces) -> Nothing:
         """Return the only state there is."""
         return Nothing()

@@ -90,9 +90,5 @@ class Policy(ABC, Generic[State]):
         """Return the pieces that are placed in no finished row yet."""
 
     @abstractmethod
-    def copy(self, state: State) -> State:
-        """Return a snapshot that later pushes do not change."""
-
-    @abstractmethod
     def resume(self, held: Pieces) -> State:
         """Rebuild the state that ``held`` came from."""

@@ -51,10 +51,6 @@ class Wrap(Policy[OpenRow]):
         """Return the pieces of the unfinished row."""
         return state.pieces
 
-    def copy(self, state: OpenRow) -> OpenRow:
-        """Return a snapshot; the arrays are shared, since pushes replace them."""
-        return OpenRow(state.pieces)
-
     def resume(self, held: Pieces) -> OpenRow:
         """Rebuild the open row."""
         return OpenRow(held)

@@ -104,10 +104,12 @@ class ThreadsRunner(Runner):
             future.cancel()
         if pool is None:
             return
-        if not _on_worker() and not sys.is_finalizing():
-            with self._lock:
-                self._lock.wait_for(lambda: not self._running)
-        _POOL.leave()
+        try:
+            if not _on_worker() and not sys.is_finalizing():
+                with self._lock:
+                    self._lock.wait_for(lambda: not self._running)
+        finally:
+            _POOL.leave()
 
     def _start_next(self, finished: int) -> None:
         with self._lock:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from zephon.io.fields import TEXT, TOKENS, Column
 from zephon.io.formats.format import Faults
+from zephon.io.offsets import offsets_of
 
 _INT32 = np.iinfo(np.int32)
 
@@ -102,8 +103,7 @@ def _tokens(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
         problems = dict.fromkeys(nulls, f": {_must_be(wanted)}, got null{_REMEDY}")
     elif len(column):
         lengths = column.value_lengths().to_numpy().astype(np.int64)
-    offsets = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(lengths)
     if values.null_count:
         missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
         rows = np.unique(np.searchsorted(offsets, missing, side="right") - 1).tolist()

@@ -1,9 +1,15 @@
 """Blocks of a compressed text, by number.
 
-A compressed file can be read only forwards. One decoder is kept at the place that was read last;
-blocks that it passes are kept a while, so that threads that ask for neighbouring blocks in another
-order are served without going back. Going back further starts from the front again: random order
-over a large compressed file needs a cache of row groups that holds what is read at random.
+A compressed file can be read only forwards. One decoder is kept at the place that was read last,
+and the text of the blocks that it passes is kept too, in one store for all files of a reader,
+bounded by bytes, oldest first out. So lanes that read at different places of a file are served by
+one pass over it, as long as they lie within the bound of each other (64 MiB, see ``jsonl``): the
+default deal spreads lanes over 1/16 of a dataset, so that is a dataset of 1 GiB, or larger files
+where lanes hold ranges of rows that are short beside them.
+
+It still starts from the front where a block further back is asked for, so that random order over a
+compressed dataset larger than the bound decompresses about half a file a block; and where more
+files are read in turn than a reader holds open. Larger files are better uncompressed, or Parquet.
 """
 
 from __future__ import annotations
@@ -20,20 +26,64 @@ from zephon.io.formats.line_blocks import LineBlocks
 from zephon.io.formats.zstd_module import zstd
 from zephon.io.shard import Shard
 
-_PASSED_BLOCKS = 16  # kept behind the decoder, about 1 MiB each
-
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError)
 
 
-class ForwardFile:
-    """One compressed shard; any number of threads may ask, one at a time decodes."""
+class PassedBlocks:
+    """Text of blocks that decoders have passed; shared by files and threads, bounded by bytes.
 
-    def __init__(self, dataset: str, shard: Shard, blocks: LineBlocks) -> None:
+    >>> passed = PassedBlocks(limit_bytes=10)
+    >>> for number in range(3):
+    ...     passed.keep("a.gz", number, b"12345")
+    >>> passed.find("a.gz", 0), passed.find("a.gz", 2)
+    (None, b'12345')
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._lock = threading.Lock()
+        self._texts: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._bytes = 0
+
+    def find(self, path: str, number: int) -> bytes | None:
+        """Give the text of a block, if it is still there."""
+        with self._lock:
+            return self._texts.get((path, number))
+
+    def keep(self, path: str, number: int, text: bytes) -> None:
+        """Add a block, in the place of the oldest ones."""
+        with self._lock:
+            self._bytes -= len(self._texts.pop((path, number), b""))
+            self._texts[path, number] = text
+            self._bytes += len(text)
+            while self._bytes > self._limit:
+                self._bytes -= len(self._texts.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._texts.clear()
+            self._bytes = 0
+
+
+class ForwardFile:
+    """One compressed shard; any number of threads may ask, one at a time decodes.
+
+    Args:
+        dataset: its name, for messages.
+        shard: the file.
+        blocks: its index.
+        passed: where the text of blocks is kept; other files may share it.
+    """
+
+    def __init__(
+        self, dataset: str, shard: Shard, blocks: LineBlocks, passed: PassedBlocks
+    ) -> None:
         self._dataset = dataset
         self._shard = shard
         self._offsets = blocks.offsets
+        self._passed = passed
         self._lock = threading.Lock()
-        self._passed: OrderedDict[int, bytes] = OrderedDict()
         self._stream: BinaryIO | None = None
         self._next = 0
 
@@ -43,16 +93,20 @@ class ForwardFile:
         Raises:
             ShardError: the file is damaged, cut off, gone, or was written to since.
         """
+        path = self._shard.path
+        if (text := self._passed.find(path, number)) is not None:
+            return text  # without waiting for a thread that decodes another one
         with self._lock:
-            if number in self._passed:
-                return self._passed[number]
+            if (text := self._passed.find(path, number)) is not None:
+                return text
             stream, self._stream = self._stream, None  # lost if what follows raises
             if stream is None or number < self._next:
                 stream = self._start()
+            text = b""
             while self._next <= number:
-                self._advance(stream)
+                text = self._advance(stream)
             self._stream = stream
-            return self._passed[number]
+            return text
 
     def close(self) -> None:
         """Let go of the file; a later ``block`` opens it again."""
@@ -60,25 +114,22 @@ class ForwardFile:
             if self._stream is not None:
                 self._stream.close()
             self._stream = None
-            self._passed.clear()
 
     def _start(self) -> BinaryIO:
         self._shard.check_unchanged(self._dataset, os.stat(self._shard.path))
         stream = open_text(Path(self._shard.path))
         stream.read(int(self._offsets[0]))  # a byte order mark
         self._next = 0
-        self._passed.clear()
         return stream
 
-    def _advance(self, stream: BinaryIO) -> None:
+    def _advance(self, stream: BinaryIO) -> bytes:
         wanted = int(self._offsets[self._next + 1] - self._offsets[self._next])
         text = stream.read(wanted)
         if len(text) != wanted:
             raise EOFError(f"block {self._next} has {len(text)} bytes of {wanted}")
-        self._passed[self._next] = text
+        self._passed.keep(self._shard.path, self._next, text)
         self._next += 1
-        if len(self._passed) > _PASSED_BLOCKS:
-            self._passed.popitem(last=False)
+        return text
 
 
 def open_text(path: Path) -> BinaryIO:

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from zephon.errors import DataError, ShardError
 from zephon.io.fields import Column, Field
@@ -27,15 +28,17 @@ from zephon.io.formats.format import (
     columns_batch,
     held_bytes,
 )
-from zephon.io.formats.forward_file import DAMAGE, ForwardFile, open_text
+from zephon.io.formats.forward_file import DAMAGE, ForwardFile, PassedBlocks, open_text
 from zephon.io.formats.line_blocks import LineBlocks, RowLines, index_lines, row_lines
 from zephon.io.formats.line_decoder import LineDecoder, load_line
+from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
 from zephon.io.values import fields_of
 
 _COMPRESSED = (".gz", ".zst")
 _FORWARD_FILES = 8  # compressed files that a reader holds open
+_PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
 _LOOKED_AT = 64  # rows that tell the fields
 _EXCERPT = 60  # bytes of a bad line in a message
 
@@ -104,6 +107,7 @@ class JsonlGroups(GroupReader):
         self._decoder = LineDecoder(columns) if columns else None
         self._payload = payload
         self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
+        self._passed = PassedBlocks(_PASSED_BYTES)
         self._lock = threading.Lock()
 
     def read(self, shard: int, group: int) -> DecodedGroup:
@@ -122,11 +126,12 @@ class JsonlGroups(GroupReader):
         problems: dict[int, str] = {}
         if self._decoder is not None:
             arrays, problems = self._decoder.decode(text, lines)
-        details = {row: place.detail(text, lines, row, why) for row, why in problems.items()}
+        whole = LineRows(text, lines, place)
+        details = {row: whole.detail(row, why) for row, why in problems.items()}
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, rows),
             faults=(Faults.of(details),) if details else (),
-            payload=LineRows(text, lines, place) if self._payload else None,
+            payload=whole if self._payload else None,
             bytes=held_bytes(arrays) + (len(text) + 24 * rows if self._payload else 0),
         )
 
@@ -136,6 +141,7 @@ class JsonlGroups(GroupReader):
             for file in self._forward.values():
                 file.close()
             self._forward.clear()
+            self._passed.clear()
 
     def _text(self, shard: int, group: int) -> bytes:
         about = self._shards[shard]
@@ -152,7 +158,9 @@ class JsonlGroups(GroupReader):
         about = self._shards[shard]
         with self._lock:
             if shard not in self._forward:
-                self._forward[shard] = ForwardFile(self._dataset, about, _blocks(about))
+                self._forward[shard] = ForwardFile(
+                    self._dataset, about, _blocks(about), self._passed
+                )
             self._forward.move_to_end(shard)
             if len(self._forward) > _FORWARD_FILES:
                 self._forward.popitem(last=False)  # closed with its last reader
@@ -160,25 +168,61 @@ class JsonlGroups(GroupReader):
 
 
 class LineRows(RowSource):
-    """The raw lines of one block; a row is decoded when it is looked at."""
+    """Raw lines of one block; a row is decoded when it is looked at.
 
-    __slots__ = ("_lines", "_place", "_text")
+    text: of the whole block, or of the kept lines end to end.
+    lines: where each row was in the block.
+    place: says where the block lies, for messages.
+    kept: for some rows of a block: which they are, shape [rows], int64, and where each begins in
+        ``text``, then where that ends, shape [rows + 1], int64.
+    """
 
-    def __init__(self, text: bytes, lines: RowLines, place: _Place) -> None:
+    __slots__ = ("_kept", "_lines", "_place", "_text")
+
+    def __init__(
+        self,
+        text: bytes,
+        lines: RowLines,
+        place: _Place,
+        kept: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+    ) -> None:
         self._text = text
         self._lines = lines
         self._place = place
+        self._kept = kept
 
     def row(self, index: int) -> Any:
         """Decode one line, as Python's ``json`` does."""
         try:
-            return load_line(self._text[self._lines.starts[index] : self._lines.stops[index]])
+            return load_line(self._line(index))
         except DataError as exc:
-            raise self._place.error(self._text, self._lines, index, str(exc)) from exc
+            row = index if self._kept is None else int(self._kept[0][index])
+            raise self._place.error(row, self.detail(index, str(exc))) from exc
+
+    def detail(self, index: int, problem: str) -> str:
+        """Say what is wrong with a row, beginning right after its number in a message."""
+        byte, line = int(self._lines.starts[index]), int(self._lines.numbers[index])
+        return self._place.detail(self._line(index), line, byte, problem)
+
+    def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
+        """Copy some lines."""
+        picked, places = np.unique(rows, return_inverse=True)
+        texts = [self._line(row) for row in picked.tolist()]
+        old = self._lines
+        lines = RowLines(old.starts[picked], old.stops[picked], old.numbers[picked], len(picked))
+        among = picked if self._kept is None else self._kept[0][picked]
+        kept = (among, offsets_of([len(text) for text in texts]))
+        return LineRows(b"".join(texts), lines, self._place, kept), places
+
+    def _line(self, index: int) -> bytes:
+        if self._kept is None:
+            return self._text[self._lines.starts[index] : self._lines.stops[index]]
+        offsets = self._kept[1]
+        return self._text[offsets[index] : offsets[index + 1]]
 
 
 class _Place:
-    """Says where a row of a block lies."""
+    """Says where a row of a block lies. Rows, lines and bytes count from the block's first."""
 
     __slots__ = ("_blocks", "_dataset", "_group", "_shard")
 
@@ -188,16 +232,14 @@ class _Place:
         self._blocks = _blocks(shard)
         self._group = group
 
-    def error(self, text: bytes, lines: RowLines, row: int, problem: str) -> DataError:
+    def error(self, row: int, detail: str) -> DataError:
         number = row + int(self._blocks.first_rows[self._group])
-        detail = self.detail(text, lines, row, problem)
         return DataError(f"dataset {self._dataset!r}, shard {self._shard!r}, row {number}{detail}")
 
-    def detail(self, text: bytes, lines: RowLines, row: int, problem: str) -> str:
-        start, stop = int(lines.starts[row]), int(lines.stops[row])
-        line = int(lines.numbers[row] + self._blocks.first_lines[self._group]) + 1
-        byte = start + int(self._blocks.offsets[self._group])
-        excerpt = text[start : min(stop, start + _EXCERPT)].decode("utf-8", "replace")
+    def detail(self, text: bytes, line: int, byte: int, problem: str) -> str:
+        line += int(self._blocks.first_lines[self._group]) + 1
+        byte += int(self._blocks.offsets[self._group])
+        excerpt = text[:_EXCERPT].decode("utf-8", "replace")
         return (
             f" (line {line}, byte {byte}): {problem}; the line begins {excerpt!r}; "
             f"{_remedy(self._blocks.opening)}"

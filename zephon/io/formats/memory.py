@@ -22,6 +22,7 @@ from zephon.io.formats.format import (
     held_bytes,
 )
 from zephon.io.in_memory import InMemoryShard
+from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
 from zephon.io.values import fields_of, value_of
@@ -119,8 +120,7 @@ def _texts(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.
 def _token_lists(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
     values = [np.empty(0, np.int32)] * len(rows)
     _fill(values, rows, column, problems)
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(value) for value in values], out=offsets[1:])
+    offsets = offsets_of([len(value) for value in values])
     return token_lists(offsets, pa.array(np.concatenate(values), pa.int32()))
 
 

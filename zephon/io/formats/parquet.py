@@ -31,6 +31,7 @@ from zephon.io.formats.format import (
     columns_batch,
     held_bytes,
 )
+from zephon.io.offsets import offsets_of
 from zephon.io.shard import Shard
 
 _OPEN_FILES = 16  # a thread
@@ -189,7 +190,7 @@ def _converted(table: pa.Table, column: Column) -> tuple[pa.Array, Faults]:
     parts = [converted(chunk, column) for chunk in chunks]
     if not parts:
         return empty_column(column, 0), Faults.of({})
-    starts = np.cumsum([0, *(len(chunk) for chunk in chunks)])
+    starts = offsets_of([len(chunk) for chunk in chunks])
     rows = [bad.rows + start for (_, bad), start in zip(parts, starts, strict=False)]
     details = [detail for _, bad in parts for detail in bad.details]
     joined = pa.concat_arrays([array for array, _ in parts])

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from zephon.io.fields import TEXT
 from zephon.io.formats.arrow_columns import token_lists
 
 _COMMA, _OPEN, _CLOSE = b",[]"
@@ -51,7 +52,7 @@ def parse_token_lists(lists: Sequence[msgspec.Raw | bytes]) -> pa.LargeListArray
     bounds[1:] = (cuts - np.arange(len(cuts)))[ends]
     digits = letters[~cut]
     texts = pa.Array.from_buffers(
-        pa.large_string(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(digits)]
+        TEXT, len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(digits)]
     )
     try:
         tokens = texts.cast(pa.int32())

@@ -13,12 +13,11 @@ def drop_dead_outputs(plan: Node) -> Node:
 
     The fields that leave the top stay the same: an implied mask is written when it is looked at.
     """
-    above = [node.keeps_payload() for node in source_first(plan) if not isinstance(node, Tokenize)]
-    payload_is_seen = all(above)
+    dropped = [node for node in source_first(plan) if not node.keeps_payload()]
 
     def narrow(node: Node) -> Node:
         match node:
-            case Tokenize(preserve_upstream_payload=True) if not payload_is_seen:
+            case Tokenize(preserve_upstream_payload=True) if dropped:
                 return narrow(replace(node, preserve_upstream_payload=False))
             case Tokenize(add_attention_mask=True, mask_implied=False, padding="none" | "longest"):
                 return replace(node, mask_implied=True)

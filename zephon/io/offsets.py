@@ -1,0 +1,19 @@
+"""Offsets: where things of given lengths begin when they lie end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def offsets_of(lengths: NDArray[np.int64] | Sequence[int]) -> NDArray[np.int64]:
+    """Add up lengths, shape [n], to offsets, shape [n + 1], int64: the last one is the sum.
+
+    >>> offsets_of([2, 0, 3]).tolist(), offsets_of([]).tolist()
+    ([0, 2, 2, 5], [0])
+    """
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
