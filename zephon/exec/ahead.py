@@ -34,8 +34,9 @@ class Ahead(Generic[T]):
 
     def __next__(self) -> T:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._fill, name=THREAD_NAME, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._fill, name=THREAD_NAME, daemon=True)
+            thread.start()
+            self._thread = thread  # only now: one that did not start cannot be joined
         with self._changed:
             while not self._queue and not self._done:
                 self._changed.wait()

@@ -169,7 +169,8 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
         arrivals.length
     ):
         raise CheckpointError(
-            f"restore: lane {lane} of the checkpoint is damaged: lengths differ; restore an earlier one"
+            f"restore: lane {lane} of the checkpoint is damaged: lengths differ; "
+            "restore an earlier one"
         )
     return state
 

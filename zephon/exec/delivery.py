@@ -102,7 +102,7 @@ def turns(
             at += 1
         if stop > first:
             rows[lane] = stop
-            turn = live[at % len(live)] if live else order[0]
+            turn = order[(order.index(lane) + 1) % len(order)]
             yield Group((LaneRows(lane, first, stop),), Position(rows=dict(rows), turn=turn))
 
 

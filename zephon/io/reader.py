@@ -1,9 +1,9 @@
 """Rows of one dataset by (shard, row), as columns, in the order asked for.
 
 A request goes through its row groups one by one and holds what it took out of each, not the group:
-at most four times the rows that it gives, counted in columns, twice in whole rows, and one decoded
-group, beside what the cache holds. Rows that follow one another cost slices and at most two copies; rows at random
-cost one ``take`` a row group and one to restore the order. No Python work a row.
+beside what the cache holds, at most one decoded group, four times the rows that it gives in
+columns, and twice in whole rows. Rows that follow one another cost slices and at most two copies;
+rows at random cost one ``take`` a row group and one to restore the order. No Python work a row.
 """
 
 from __future__ import annotations

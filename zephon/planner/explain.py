@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TypeVar
 
 from zephon.planner.compiler import Plan
@@ -81,7 +81,8 @@ def _call(node: object) -> str:
     shown = []
     for f in fields(node):  # type: ignore[arg-type]
         value = getattr(node, f.name)
-        if f.name in _HIDDEN or value == f.default or value in _OFF:
+        usual = (f.default,) if f.default is not MISSING else _OFF
+        if f.name in _HIDDEN or (value in usual and f.name != "columns"):
             continue
         if f.name == "columns":
             shown.append(f"columns={_columns(value, payload=getattr(node, 'payload', False))}")

@@ -16,7 +16,6 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from zephon.errors import DataError, ShardError
 from zephon.io.fields import Column, Field
@@ -29,9 +28,9 @@ from zephon.io.formats.format import (
     held_bytes,
 )
 from zephon.io.formats.forward_file import DAMAGE, ForwardFile, PassedBlocks, open_text
-from zephon.io.formats.line_blocks import LineBlocks, RowLines, index_lines, row_lines
-from zephon.io.formats.line_decoder import LineDecoder, load_line
-from zephon.io.offsets import offsets_of
+from zephon.io.formats.line_blocks import LineBlocks, index_lines, row_lines
+from zephon.io.formats.line_decoder import LineDecoder
+from zephon.io.formats.line_rows import LineRows, Place
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
 from zephon.io.values import fields_of
@@ -40,7 +39,6 @@ _COMPRESSED = (".gz", ".zst")
 _FORWARD_FILES = 8  # compressed files that a reader holds open
 _PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
 _LOOKED_AT = 64  # rows that tell the fields
-_EXCERPT = 60  # bytes of a bad line in a message
 
 
 class Jsonl(Format):
@@ -121,7 +119,7 @@ class JsonlGroups(GroupReader):
                 f"dataset {self._dataset!r}, shard {about.name!r}, block {group}: {rows} rows were "
                 f"counted, but {len(lines.starts)} read; open the dataset again"
             )
-        place = _Place(self._dataset, about, group)
+        place = Place(self._dataset, about.name, _blocks(about), group)
         arrays: list[pa.Array] = []
         problems: dict[int, str] = {}
         if self._decoder is not None:
@@ -165,93 +163,6 @@ class JsonlGroups(GroupReader):
             if len(self._forward) > _FORWARD_FILES:
                 self._forward.popitem(last=False)  # closed with its last reader
             return self._forward[shard]
-
-
-class LineRows(RowSource):
-    """Raw lines of one block; a row is decoded when it is looked at.
-
-    text: of the whole block, or of the kept lines end to end.
-    lines: where each row was in the block.
-    place: says where the block lies, for messages.
-    kept: for some rows of a block: which they are, shape [rows], int64, and where each begins in
-        ``text``, then where that ends, shape [rows + 1], int64.
-    """
-
-    __slots__ = ("_kept", "_lines", "_place", "_text")
-
-    def __init__(
-        self,
-        text: bytes,
-        lines: RowLines,
-        place: _Place,
-        kept: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-    ) -> None:
-        self._text = text
-        self._lines = lines
-        self._place = place
-        self._kept = kept
-
-    def row(self, index: int) -> Any:
-        """Decode one line, as Python's ``json`` does."""
-        try:
-            return load_line(self._line(index))
-        except DataError as exc:
-            row = index if self._kept is None else int(self._kept[0][index])
-            raise self._place.error(row, self.detail(index, str(exc))) from exc
-
-    def detail(self, index: int, problem: str) -> str:
-        """Say what is wrong with a row, beginning right after its number in a message."""
-        byte, line = int(self._lines.starts[index]), int(self._lines.numbers[index])
-        return self._place.detail(self._line(index), line, byte, problem)
-
-    def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
-        """Copy some lines."""
-        picked, places = np.unique(rows, return_inverse=True)
-        texts = [self._line(row) for row in picked.tolist()]
-        old = self._lines
-        lines = RowLines(old.starts[picked], old.stops[picked], old.numbers[picked], len(picked))
-        among = picked if self._kept is None else self._kept[0][picked]
-        kept = (among, offsets_of([len(text) for text in texts]))
-        return LineRows(b"".join(texts), lines, self._place, kept), places
-
-    def _line(self, index: int) -> bytes:
-        if self._kept is None:
-            return self._text[self._lines.starts[index] : self._lines.stops[index]]
-        offsets = self._kept[1]
-        return self._text[offsets[index] : offsets[index + 1]]
-
-
-class _Place:
-    """Says where a row of a block lies. Rows, lines and bytes count from the block's first."""
-
-    __slots__ = ("_blocks", "_dataset", "_group", "_shard")
-
-    def __init__(self, dataset: str, shard: Shard, group: int) -> None:
-        self._dataset = dataset
-        self._shard = shard.name
-        self._blocks = _blocks(shard)
-        self._group = group
-
-    def error(self, row: int, detail: str) -> DataError:
-        number = row + int(self._blocks.first_rows[self._group])
-        return DataError(f"dataset {self._dataset!r}, shard {self._shard!r}, row {number}{detail}")
-
-    def detail(self, text: bytes, line: int, byte: int, problem: str) -> str:
-        line += int(self._blocks.first_lines[self._group]) + 1
-        byte += int(self._blocks.offsets[self._group])
-        excerpt = text[:_EXCERPT].decode("utf-8", "replace")
-        return (
-            f" (line {line}, byte {byte}): {problem}; the line begins {excerpt!r}; "
-            f"{_remedy(self._blocks.opening)}"
-        )
-
-
-def _remedy(opening: bytes) -> str:
-    if opening.startswith(b"["):
-        return "this looks like a JSON array, not JSON lines: write one object a line"
-    if opening.strip() == b"{":
-        return "this looks like indented JSON, not JSON lines: write one object a line"
-    return "mend or remove the line"
 
 
 def _blocks(shard: Shard) -> LineBlocks:
