@@ -1,9 +1,10 @@
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from zephon.io.group_cache import GroupCache
+from zephon.io.group_cache import CacheCounts, GroupCache
 
 
 def test_the_least_recently_used_goes_first():
@@ -24,11 +25,67 @@ def test_it_never_holds_more_than_its_bytes():
     assert cache.counts().groups == 2
 
 
-def test_a_value_that_is_too_large_is_handed_out_and_not_kept():
+def test_a_value_larger_than_the_limit_is_kept_alone_until_the_next_one():
     cache = GroupCache(5)
-    assert cache.get("a", lambda: "long enough", len) == "long enough"
-    assert cache.counts().groups == 0
-    assert GroupCache(0).get("a", lambda: "x", len) == "x"
+    cache.get("small", lambda: "x", len)
+    cache.get("huge", lambda: "x" * 10, len)
+    assert (cache.counts().groups, cache.counts().bytes) == (1, 10)
+    for _ in range(3):
+        assert cache.get("huge", lambda: pytest.fail("held"), len) == "x" * 10
+    cache.get("next", lambda: "y", len)
+    assert (cache.counts().groups, cache.counts().bytes) == (1, 1)
+    cache.get("huge", lambda: "x" * 10, len)
+    cache.get("huger", lambda: "x" * 20, len)
+    assert (cache.counts().groups, cache.counts().bytes) == (1, 20)
+
+
+def test_without_any_room_the_newest_is_held():
+    cache = GroupCache(0)
+    for key in "aabb":
+        assert cache.get(key, lambda key=key: key, len) == key
+    assert cache.counts() == CacheCounts(hits=2, misses=2, bytes=1, groups=1)
+
+
+def test_threads_in_one_huge_group_load_it_once():
+    cache = GroupCache(5)
+    cache.get("small", lambda: "x", len)
+    loads, bytes_seen = [], []
+
+    def load():
+        loads.append(1)
+        time.sleep(0.02)
+        return "x" * 10
+
+    def work():
+        for _ in range(20):
+            assert len(cache.get("huge", load, len)) == 10
+            bytes_seen.append(cache.counts().bytes)
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work) for _ in range(8)]:
+            done.result(10)
+    assert len(loads) == 1
+    assert set(bytes_seen) == {10}
+
+
+def test_threads_never_hold_more_than_the_limit_or_one_group():
+    cache = GroupCache(25)
+    sizes = {key: 40 if key % 5 == 0 else 10 for key in range(20)}
+    wrong = []
+
+    def work(step):
+        for turn in range(300):
+            key = turn * step % len(sizes)
+            if len(cache.get(key, lambda key=key: "x" * sizes[key], len)) != sizes[key]:
+                wrong.append(key)
+            now = cache.counts()
+            if now.bytes > 25 and (now.groups, now.bytes) != (1, 40):
+                wrong.append(now)
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work, step) for step in (1, 3, 7, 9)]:
+            done.result(10)
+    assert not wrong
 
 
 def test_many_threads_load_a_key_once():

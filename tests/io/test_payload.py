@@ -46,3 +46,8 @@ def test_empty():
     assert len(Payload.concat([])) == 0
     nothing = payload((0, 1), sources=[Numbers(0)]).take(np.array([], np.int64))
     assert numbers(Payload.concat([nothing, nothing])) == []
+
+
+def test_rows_that_are_alive_anyway_are_not_copied():
+    source, rows = Numbers(0), np.array([3, 1])
+    assert source.some(rows) == (source, rows)

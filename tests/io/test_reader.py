@@ -1,3 +1,5 @@
+import weakref
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 from zephon.errors import DataError
 from zephon.io import Dataset, InMemoryShard
 from zephon.io.fields import TEXT, TOKENS
+from zephon.io.formats.arrow_rows import TableRows
+from zephon.io.formats.format import DecodedGroup, GroupReader
 from zephon.io.group_cache import GroupCache
 from zephon.io.reader import RowReader
 
@@ -110,3 +114,105 @@ def test_a_dataset_without_shards(read, text):
 
 def test_a_reader_without_payload_gives_none(dataset, read, text):
     assert read(dataset, text).take([0]).payload is None
+
+
+GROUPS, GROUP_ROWS = 30, 20
+
+
+class CountedGroups(GroupReader):
+    """Decodes groups whose text lies in NumPy memory that tells when it is let go."""
+
+    def __init__(self, groups):
+        self.groups = groups
+        self.live = self.peak = self.decoded = 0
+
+    def read(self, shard, group):
+        found = self.groups.read(shard, group)
+        _, offsets, text = found.columns.column(0).buffers()
+        memory = np.frombuffer(text, np.uint8).copy()
+        weakref.finalize(memory, self.gone)
+        self.live += 1
+        self.decoded += 1
+        self.peak = max(self.peak, self.live)
+        buffers = [None, offsets, pa.py_buffer(memory)]
+        column = pa.Array.from_buffers(TEXT, found.columns.num_rows, buffers)
+        payload = TableRows(pa.table({"text": column})) if found.payload else None
+        columns = pa.RecordBatch.from_arrays([column], names=["text"])
+        return DecodedGroup(columns, found.faults, payload, found.bytes)
+
+    def gone(self):
+        self.live -= 1
+
+
+@pytest.fixture
+def counted(tmp_path, read, text, monkeypatch):
+    table = pa.table({"text": [f"row {n}" for n in range(GROUPS * GROUP_ROWS)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=GROUP_ROWS)
+
+    def make(**choices):
+        rows = read(Dataset.from_path("d", tmp_path), text, limit_bytes=0, **choices)
+        groups = CountedGroups(rows.reader._groups)
+        monkeypatch.setattr(rows.reader, "_groups", groups)
+        return rows, groups
+
+    return make
+
+
+@pytest.mark.parametrize("payload", [False, True])
+@pytest.mark.parametrize("picked", [1, 4])
+def test_few_rows_of_many_groups_hold_no_group(counted, payload, picked):
+    rows, groups = counted(payload=payload)
+    picks = np.arange(GROUPS * GROUP_ROWS).reshape(GROUPS, GROUP_ROWS)[:, 3 : 3 + picked].ravel()
+    for request in (picks, np.random.default_rng(0).permutation(picks)):
+        groups.peak = groups.decoded = 0
+        taken = rows.take(request)
+        assert groups.decoded >= GROUPS - 1  # the newest may still be in the cache
+        assert groups.peak <= 2  # the one in the cache, and the one being read
+        assert groups.live <= 1
+        assert taken.columns.column(0).to_pylist() == [f"row {n}" for n in request]
+        if payload:
+            found = [taken.payload.row(i)["text"] for i in range(len(request))]
+            assert found == [f"row {n}" for n in request]
+
+
+def test_a_good_part_of_one_group_is_not_copied(counted):
+    rows, groups = counted()
+    taken = rows.take(range(5, 10))
+    rows.cache.clear()
+    assert groups.live == 1
+    assert taken.columns.column(0).to_pylist() == [f"row {n}" for n in range(5, 10)]
+    del taken
+    assert groups.live == 0
+
+
+def test_few_neighbours_of_one_group_are_copied(counted):
+    rows, groups = counted()
+    taken = rows.take(range(5, 9))
+    rows.cache.clear()
+    assert groups.live == 0
+    assert taken.columns.column(0).to_pylist() == [f"row {n}" for n in range(5, 9)]
+
+
+@pytest.mark.parametrize(("picked", "live"), [(9, 0), (10, 1)])
+def test_whole_rows_hold_their_group_from_half_of_it_on(counted, picked, live):
+    rows, groups = counted(payload=True)
+    payload = rows.take(np.arange(GROUP_ROWS)[::2].tolist()[:picked]).payload
+    rows.cache.clear()
+    assert groups.live == live
+    assert payload.row(1) == {"text": "row 2"}
+
+
+def test_tasks_in_one_group_larger_than_the_cache_decode_it_once(counted):
+    rows, groups = counted()
+    for start in range(0, GROUP_ROWS, 2):
+        rows.take([start, start + 1])
+    assert groups.decoded == 1
+
+
+def test_a_bad_row_deep_in_a_request_is_found_before_later_ones(read, text):
+    bad = {
+        key: InMemoryShard([{"text": "a"}, {"text": key if key % 2 else "b"}]) for key in range(9)
+    }
+    rows = read(Dataset.from_dict("d", bad), text)
+    with pytest.raises(DataError, match=r"shard '7', row 1: .* got"):
+        rows.take([0, 2, 15, 3, 11, 7])

@@ -172,6 +172,11 @@ def test_a_million_shards_begin_at_once(shape) -> None:
     assert time.perf_counter() - began < 1.5  # 0.1 s on two quiet cores
 
 
+@pytest.mark.parametrize("seed", [-(2**63), -1, 2**63 - 1])
+def test_every_seed_of_64_bits(two, seed):
+    assert StaticMixtureWorkSource(two, MIXTURE, seed=seed).recipe()["seed"] == seed
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -180,6 +185,14 @@ def test_a_million_shards_begin_at_once(shape) -> None:
         ({"chunk_size": True}, "chunk_size must be"),
         ({"seed": "x"}, "seed must be a whole number, got 'x'"),
         ({"seed": None}, "seed must be"),
+        (
+            {"seed": 2**63},
+            r"seed must be .* from -2\*\*63 to 2\*\*63 - 1, got 9223372036854775808;",
+        ),
+        (
+            {"seed": -(2**63) - 1},
+            r"seed must be .* got -9223372036854775809; seed % 2\*\*63 is one",
+        ),
         ({"shuffle_shards": 1}, "shuffle_shards must be True or False, got 1"),
         ({"shuffle_within_shard": None}, "shuffle_within_shard must be True or False"),
         ({"lane_assignment": "modulu"}, "lane_assignment must be one of .* did you mean 'modulo'"),

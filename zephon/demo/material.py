@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import gzip
 import json
-import sys
 import sysconfig
 import tokenize
 import warnings
@@ -23,10 +22,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from zephon.io.formats.zstd_module import zstd
 
 Document: TypeAlias = dict[str, str]  # "text", and where it comes from
 

@@ -31,7 +31,7 @@ from zephon.planner.tree import source_first
 from zephon.work.refs import Refs
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
-CACHE_SHARE = 0.6
+CACHE_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import ExecutionError
+from zephon.io.fields import TOKENS
 from zephon.work.refs import Refs
 
 if TYPE_CHECKING:
     from zephon.io.payload import Payload
-
-TOKENS = pa.large_list(pa.int32())
 
 
 @dataclass(frozen=True, slots=True)

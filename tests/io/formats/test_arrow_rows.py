@@ -72,3 +72,40 @@ def test_text_that_is_not_utf8_is_named() -> None:
     assert rows.row(0) == {"text": "ok"}
     with pytest.raises(DataError, match=r"dataset 'd', shard 'a', row 11: field 'text' must be"):
         rows.row(1)
+
+
+def test_some_rows_are_copied_and_keep_their_numbers() -> None:
+    text = [b"a", b"b", b"c", b"\xff", b"e", b"f"]
+    chunks = [pa.array(text[:2]), pa.array([], pa.binary()), pa.array(text[2:])]
+    column = pa.chunked_array([chunk.view(pa.string()) for chunk in chunks])
+    numbers = pa.chunked_array([pa.array([{"n": [n]} for n in range(6)])])
+    rows = TableRows(pa.table({"text": column, "m": numbers}), "dataset 'd', shard 'a'", 10)
+    some, places = rows.some(np.array([5, 1, 3, 5]))
+    assert some is not rows
+    assert [some.row(places[i])["text"] for i in (0, 1, 3)] == ["f", "b", "f"]
+    assert some.row(places[1]) == {"text": "b", "m": {"n": [1]}}
+    fewer, places = some.some(places[2:])
+    assert fewer.row(places[1]) == {"text": "f", "m": {"n": [5]}}
+    for source, place in ((some, 1), (fewer, 0)):
+        with pytest.raises(DataError, match="shard 'a', row 13: field 'text'"):
+            source.row(place)
+
+
+def test_rows_that_arrow_cannot_copy_stay_in_their_table() -> None:
+    rows = TableRows(pa.table({"text": pa.array(["a", "b"], pa.string_view())}))
+    some, places = rows.some(np.array([1]))
+    assert some.row(places[0]) == {"text": "b"}
+
+
+def test_some_rows_of_a_table_without_columns() -> None:
+    some, places = TableRows(pa.table({})).some(np.array([3, 1]))
+    assert some.row(places[0]) == {}
+
+
+@pytest.mark.parametrize(("scalar", "value"), ONE, ids=str)
+def test_some_rows_hold_the_same_values(scalar, value) -> None:
+    column = pa.chunked_array([pa.array([scalar.as_py()], scalar.type)] * 3)
+    some, places = TableRows(pa.table({"x": column})).some(np.array([2, 1]))
+    found = some.row(places[0])["x"]
+    assert found == value
+    assert type(found) is type(value)

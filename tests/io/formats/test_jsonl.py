@@ -5,7 +5,6 @@ import threading
 
 import numpy as np
 import pytest
-from backports import zstd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from zephon.errors import DataError, ShardError
 from zephon.io import Dataset
 from zephon.io.fields import Column, Field
 from zephon.io.formats import jsonl, line_blocks
+from zephon.io.formats.zstd_module import zstd
 
 PACKED = {"a.jsonl": bytes, "a.jsonl.gz": gzip.compress, "a.jsonl.zst": zstd.compress}
 
@@ -196,6 +196,36 @@ def test_a_whole_row_that_is_bad_is_located_when_looked_at(lines, read):
         payload.row(1)
     with pytest.raises(DataError, match=r"row 2 \(line 3, byte 14\): a line must be UTF-8"):
         payload.row(2)
+
+
+def test_some_bad_rows_are_located_as_all_are(lines, read, small_blocks):
+    good = b'{"a":"some good text"}\n'
+    path = lines(a__jsonl=b"\n" + good * 40 + b' \n{"a":\n{"a":"\xff"}\n' + good * 40)
+    dataset = Dataset.from_path("d", path)
+    group = int(np.searchsorted(np.cumsum(dataset.shards[0].group_rows), 40, side="right"))
+    source = jsonl.JsonlGroups("d", dataset.shards, (), payload=True).read(0, group).payload
+    first = 40 - int(dataset.shards[0].group_rows[:group].sum())
+    assert first > 0  # the block begins with other rows
+    some, places = source.some(np.array([first + 1, first, 0, first]))
+    fewer, fewer_places = some.some(places[:2])
+    assert some.row(places[2]) == {"a": "some good text"}
+    for turn, row in enumerate([first + 1, first]):
+        messages = set()
+        for rows, place in ((source, row), (some, places[turn]), (fewer, fewer_places[turn])):
+            with pytest.raises(DataError) as caught:
+                rows.row(place)
+            messages.add(str(caught.value))
+        assert len(messages) == 1
+    assert "row 40 (line 43, byte 923): a line must be one JSON object" in messages.pop()
+
+
+def test_few_whole_rows_keep_their_own_lines_only(lines, read):
+    line = b'{"a":"' + b"x" * 1000 + b'"}\n'
+    rows = read(Dataset.from_path("d", lines(a__jsonl=line * 500)), payload=True)
+    payload = rows.take([400, 7, 400]).payload
+    assert [payload.row(i) for i in range(3)] == [{"a": "x" * 1000}] * 3
+    (source,) = payload._sources
+    assert len(source._text) == 2 * (len(line) - 1)
 
 
 def test_whole_rows_are_fresh(lines, read):

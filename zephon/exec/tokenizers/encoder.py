@@ -11,8 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import ExecutionError
-
-TEXT = pa.large_string()
+from zephon.io.fields import TEXT
 
 
 @dataclass(frozen=True, slots=True)
