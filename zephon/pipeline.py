@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 from zephon.errors import ExecutionError, NotYetError, PlanError, RepeatedCallError, nearest
@@ -142,7 +143,7 @@ class Pipeline:
             field=field,
             missing_field=missing_field,
             add_attention_mask=add_attention_mask,
-            max_length=max_length,
+            max_length=_whole(max_length),
             padding=_padding(padding),
             truncation=truncation,
             return_tensors=return_tensors,
@@ -151,8 +152,8 @@ class Pipeline:
             use_fast=use_fast,
             preserve_upstream_payload=preserve_upstream_payload,
             special_tokens=special_tokens,
-            bos_token_id=bos_token_id,
-            eos_token_id=eos_token_id,
+            bos_token_id=_whole(bos_token_id),
+            eos_token_id=_whole(eos_token_id),
             parallelism=4 if parallelism is None else parallelism,
         )
         checks.check_reads(node.reads(), self._node, "tokenize")
@@ -204,7 +205,7 @@ class Pipeline:
         self._refuse_after("pack_flat", logical.PackFlat, logical.Batch)
         node = logical.PackFlat(
             input=self._node,
-            max_length=max_length,
+            max_length=_whole(max_length),
             algorithm=algorithm,
             tokens_field=checks.find_token_field(self._node, tokens_field),
             num_bins=num_bins,
@@ -218,7 +219,7 @@ class Pipeline:
             max_candidate_age=max_candidate_age,
             homogeneity=homogeneity,
             groups=groups,
-            pad_token_id=pad_token_id,
+            pad_token_id=_whole(pad_token_id),
             emit_positions=emit_positions,
             parallelism=4 if parallelism is None else parallelism,
         )
@@ -236,9 +237,10 @@ class Pipeline:
         """
         _check_placement("batch", placement)
         self._refuse_after("batch", logical.Batch)
-        return self._add(
-            logical.Batch(input=self._node, microbatch_size=microbatch_size, drop_last=drop_last)
+        node = logical.Batch(
+            input=self._node, microbatch_size=_whole(microbatch_size), drop_last=drop_last
         )
+        return self._add(node)
 
     # Settings and looking at the plan
 
@@ -248,7 +250,7 @@ class Pipeline:
         Raises:
             PlanError: an unknown option or value; names the nearest right one.
         """
-        self._options.update(**settings)
+        self._options.update(**{name: _whole(value) for name, value in settings.items()})
         return self._changed()
 
     def explain(self) -> str:
@@ -422,6 +424,11 @@ def _padding(padding: bool | str) -> str:
     if isinstance(padding, bool):
         return "longest" if padding else "none"
     return repr(padding)
+
+
+def _whole(value: Any) -> Any:
+    """Turn an integer of NumPy's into Python's; leave everything else to the checks."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 def _path_text(path: Any) -> str | None:

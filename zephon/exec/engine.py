@@ -143,6 +143,8 @@ class Engine:
             with self._lock:
                 self._delivered = after
             yield batch
+            if self._stopped:
+                return
             if os.getpid() != self._process:
                 raise ExecutionError(
                     "this iterator began in another process, whose threads a fork does not copy; "

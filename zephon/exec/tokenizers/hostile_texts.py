@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-VERSION = "1"
+VERSION = "2"
 """The version of the texts: it is part of the name of every kept verdict."""
 
 ATOMS = (
