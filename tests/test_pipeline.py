@@ -97,7 +97,7 @@ REFUSED = {
     "prefetch parallelism": (lists().prefetch, {"parallelism": 0}, "parallelism must be .* le"),
     "prefetch placement": (lists().prefetch, {"placement": "far"}, "prefetch: placement='far' is"),
     "restore allow": (
-        lists().restore, {"state": {}, "allow": ["wieghts"]}, "'wieghts'; did you mean 'weights'",
+        lists().restore, {"state": {}, "allow": ["wieghts"]}, "'wieghts'.*; did you mean 'weights'",
     ),
 }  # fmt: skip
 
@@ -177,7 +177,7 @@ def test_packing_needs_a_token_field():
         PlanError, match=r"no token field .* the fields are text, id; call tokenize"
     ):
         texts().pack_flat(8, **WRAP)
-    with pytest.raises(PlanError, match="tokens_field must be 'input_ids', got 'ids'"):
+    with pytest.raises(PlanError, match=r"tokens_field must be 'input_ids', .*got 'ids'"):
         tokenize().pack_flat(8, tokens_field="ids", **WRAP)
 
 

@@ -271,6 +271,30 @@ def test_splitting_keeps_every_token_and_names_the_children(tokenizer_file, enco
         assert lineage == ([()] if len(mine) == 1 else [(i,) for i in range(len(mine))])
 
 
+@pytest.mark.parametrize("batched", [False, True])
+def test_every_child_keeps_the_row_that_it_was_cut_from(tokenizer_file, encoded, batched):
+    texts = ["the tree and the wood", "", "größe größe", "木"]
+    words = [{"text": text, "n": i} for i, text in enumerate(texts)]
+    pipe = pipeline(Dataset.from_dict("words", {0: InMemoryShard(words)})).tokenize(
+        tokenizer_id=tokenizer_file,
+        field="text",
+        split_long_samples=True,
+        max_length=4,
+        preserve_upstream_payload=True,
+        add_attention_mask=False,
+    )
+    if batched:
+        records = [r for batch in pipe.batch(3, drop_last=False) for r in batch.records]
+    else:
+        records = list(pipe)
+    whole = [[BOS, *encoded(text), EOS] for text in texts]
+    assert [record.payload for record in records] == [
+        {**words[n], "input_ids": whole[n][at : at + 4]}
+        for n in range(4)
+        for at in range(0, len(whole[n]), 4)
+    ]
+
+
 def test_padding_to_max_length_pads_and_never_cuts(tokenizer_file, encoded):
     words = Dataset.from_dict(
         "words", {0: InMemoryShard([{"text": "ash"}, {"text": "the tree and the wood"}])}

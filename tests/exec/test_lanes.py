@@ -27,9 +27,7 @@ def step_rows(size, lanes, degree, step):
 def test_ranks_share_a_step_in_one_canonical_order(lanes, degree):
     height = 48 // lanes
     for step in (0, 5):
-        wanted = [
-            (lane, step * height + row) for lane in range(lanes) for row in range(height)
-        ]
+        wanted = [(lane, step * height + row) for lane in range(lanes) for row in range(height)]
         assert step_rows(48, lanes, degree, step) == wanted
 
 

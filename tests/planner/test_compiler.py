@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.planner.plans import batch, pack, sample_plans, tokenize
 
+from tests.planner.plans import batch, pack, sample_plans, tokenize
 from zephon.errors import OptimizerError
 from zephon.planner.compiler import compile_plan
 from zephon.planner.fusions import FUSIONS

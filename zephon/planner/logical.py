@@ -138,6 +138,10 @@ class Tokenize(Node):
     mask_implied: bool = False
 
     def __post_init__(self) -> None:
+        flags(
+            "tokenize", self, "add_attention_mask", "truncation", "split_long_samples",
+            "split_special_tokens", "use_fast", "preserve_upstream_payload",
+        )  # fmt: skip
         one_of("tokenize", "missing_field", self.missing_field, ("error", "empty"))
         one_of("tokenize", "special_tokens", self.special_tokens, SPECIAL_TOKENS)
         one_of("tokenize", "padding", self.padding, PADDINGS)
@@ -243,6 +247,7 @@ class PackFlat(Node):
 
     def __post_init__(self) -> None:
         at_least("pack_flat", "max_length", self.max_length, 1)
+        flags("pack_flat", self, "emit_positions")
         one_of("pack_flat", "algorithm", self.algorithm, ALGORITHMS)
         if self.algorithm != "wrap":
             raise NotYetError(
@@ -323,6 +328,7 @@ class Batch(Node):
 
     def __post_init__(self) -> None:
         at_least("batch", "microbatch_size", self.microbatch_size, 1)
+        flags("batch", self, "drop_last")
 
 
 def one_of(call: str, name: str, value: object, known: tuple[str, ...]) -> None:
@@ -335,3 +341,12 @@ def at_least(call: str, name: str, value: object, bound: int) -> None:
     """Refuse what is no integer of at least ``bound``; names the call and the argument."""
     if isinstance(value, bool) or not isinstance(value, int) or value < bound:
         raise PlanError(f"{call}: {name} must be an integer of at least {bound}, got {value!r}")
+
+
+def flags(call: str, node: Node, *names: str) -> None:
+    """Refuse what is neither True nor False; names the call and the argument."""
+    for name in names:
+        if not isinstance(getattr(node, name), bool):
+            raise PlanError(
+                f"{call}: {name} must be True or False, got {getattr(node, name)!r}; pass one"
+            )

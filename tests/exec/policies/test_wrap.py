@@ -1,5 +1,7 @@
 """Wrap against the obvious way: walk over documents, cutting where a row is full."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ def rows_of(placed):
         zip(placed.seq.tolist(), placed.start.tolist(), placed.length.tolist(), strict=True)
     )
     splits = placed.row_splits.tolist()
-    return [pieces[a:b] for a, b in zip(splits[:-1], splits[1:], strict=True)]
+    return [pieces[a:b] for a, b in pairwise(splits)]
 
 
 @given(
@@ -51,7 +53,8 @@ def test_rows_are_those_of_the_obvious_way_however_documents_are_grouped(
     assert rows == wanted
     assert triggers == wanted_triggers
     held = policy.held(state)
-    assert list(zip(*(getattr(held, n).tolist() for n in ("seq", "start", "length")))) == rest
+    columns = (getattr(held, name).tolist() for name in ("seq", "start", "length"))
+    assert list(zip(*columns, strict=True)) == rest
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.data())

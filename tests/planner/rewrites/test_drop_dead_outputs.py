@@ -1,7 +1,6 @@
 """Tokenize builds what is seen: no payload below a packer, no mask that follows from lengths."""
 
 from tests.planner.plans import batch, pack, tokenize
-
 from zephon.planner.rewrites.drop_dead_outputs import drop_dead_outputs
 
 

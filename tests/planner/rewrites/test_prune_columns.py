@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from tests.planner.plans import batch, fetch, pack, token_lists, tokenize
-
 from zephon.io.fields import Column
 from zephon.planner.rewrites.prune_columns import prune_columns
 

@@ -1,0 +1,114 @@
+"""Lanes made by hand: documents whose tokens say where they come from, without any file."""
+
+import numpy as np
+import pyarrow as pa
+
+from zephon.exec.lane_run import LaneRun
+from zephon.exec.morsel import TOKENS, Morsel
+from zephon.exec.operator import Operator
+from zephon.exec.policies import Each, Wrap
+from zephon.exec.rows import Block, Buffer
+from zephon.exec.segment import Segment
+from zephon.planner.physical import RowLayout
+from zephon.work.refs import Refs
+from zephon.work.source import LaneStream
+
+LAYOUT = RowLayout(tokens_field="input_ids", positions=True, packed=True)
+
+
+class Counted(LaneStream):
+    """Draws rows 0, 1, 2, ... of one shard, components in turn."""
+
+    def __init__(self, length, lane=0, components=1):
+        self._length = length
+        self.lane = lane
+        self.components = components
+
+    @property
+    def length(self):
+        return self._length
+
+    def draw(self, start, count):
+        stop = start + count if self._length is None else min(start + count, self._length)
+        rows = np.arange(start, max(start, stop))
+        return Refs.of(
+            component=(rows % self.components).astype(np.int32),
+            shard=rows * 0,
+            row=rows,
+            pass_index=np.zeros(len(rows), np.int32),
+            ordinal=rows,
+            lane=self.lane,
+        )
+
+
+class Numbered(Operator):
+    """Makes document r of lane l out of its length: tokens t(l, r, 0), t(l, r, 1), ..."""
+
+    label = "number"
+
+    def __init__(self, lengths):
+        self.lengths = np.asarray(lengths, np.int64)
+
+    def run(self, rows):
+        length = self.lengths[rows.refs.row]
+        first = rows.refs.lane.astype(np.int64) * 10_000_000 + rows.refs.row * 1000
+        offsets = np.concatenate([[0], np.cumsum(length)])
+        values = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], length)
+        column = pa.LargeListArray.from_arrays(
+            pa.array(offsets), pa.array(values.astype(np.int32)), type=TOKENS
+        )
+        return Morsel(rows.refs, pa.RecordBatch.from_arrays([column], names=["input_ids"]))
+
+
+def token(lane, row, at):
+    return lane * 10_000_000 + row * 1000 + at
+
+
+def whole_documents(lengths, lane=0):
+    """List the stream of a lane as (row, place in the document)."""
+    return [(row, at) for row, length in enumerate(lengths) for at in range(length)]
+
+
+def where(refs):
+    return f"row {int(refs.row[0])}" if len(refs) else "no row"
+
+
+def segment_of(lengths, *more, layout=LAYOUT):
+    return Segment([[Numbered(lengths), *more]], layout, where)
+
+
+def lane_of(lengths, policy, *, lane=0, components=1, state=None):
+    return LaneRun(lane, Counted(len(lengths), lane, components), policy, components, state)
+
+
+def policy_of(max_length):
+    """Wrap into rows of this length; None makes each document a row."""
+    return Each() if max_length is None else Wrap(max_length)
+
+
+def push(run, lengths, sizes):
+    """Push the lane's documents in blocks of the given sizes, the last one over again."""
+    segment, at, sizes = segment_of(lengths), run.next_draw, list(sizes) or [1]
+    while at < len(lengths):
+        size = max(1, sizes.pop(0) if len(sizes) > 1 else sizes[0])
+        (block,) = segment.run([run.stream.draw(at, size)])
+        run.push(block)
+        at += size
+        yield at
+
+
+def block_of(documents, *, lane=0, first=0, payload=None, **aligned):
+    """Make a block, in a buffer of its own, of documents given as lists of tokens."""
+    rows = np.arange(first, first + len(documents))
+    refs = Refs.of(
+        component=np.zeros(len(rows), np.int32),
+        shard=rows * 0,
+        row=rows,
+        pass_index=np.zeros(len(rows), np.int32),
+        ordinal=rows,
+        lane=lane,
+    )
+    tokens = np.array([t for document in documents for t in document], np.int32)
+    columns = {"input_ids": tokens, **{name: np.array(v, np.int32) for name, v in aligned.items()}}
+    buffer = Buffer(columns, len(tokens), len(tokens))
+    return Block(refs, buffer, np.cumsum([0, *map(len, documents)]), payload)

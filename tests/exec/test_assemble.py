@@ -1,0 +1,232 @@
+"""Placed rows to buffers: each token where it belongs, spans that tell whence, positions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.exec.by_hand import LAYOUT, block_of, lane_of, policy_of, push, token, whole_documents
+from zephon.exec.assemble import Assembler, Naming, stack
+from zephon.exec.policies import Each
+from zephon.io.formats.memory import ObjectRows
+from zephon.io.payload import Payload
+from zephon.planner.physical import RowLayout
+from zephon.types import record_of
+
+LENGTHS = st.lists(st.integers(0, 12), min_size=1, max_size=40)
+ROWS = st.sampled_from([None, 1, 2, 5, 8, 17])
+SPANS = ("row_splits", "start", "length", "closes", "component", "dataset_id", "shard_id", "row",
+         "ordinal", "child")  # fmt: skip
+
+
+def assembler(layout=LAYOUT, components=1, *, pad=None, chunk_size=8):
+    naming = Naming(
+        dataset_id=np.arange(components) + 10,
+        shard_id=np.arange(components) + 100,
+        first_shard=np.arange(components),
+        chunk_size=chunk_size,
+    )
+    return Assembler(layout, naming, pad_token_id=pad)
+
+
+def placed(lanes, max_length, sizes, components=1):
+    """Run lanes to their end; give each with all of its rows."""
+    taken = []
+    for lane, lengths in enumerate(lanes):
+        run = lane_of(lengths, policy_of(max_length), lane=lane, components=components)
+        list(push(run, lengths, sizes))
+        run.end()
+        taken += [(run, rows) for rows in run.take(run.rows_placed)]
+    return taken
+
+
+def rows_by_hand(lanes, max_length):
+    """List each row as (lane, [(row, place in the document), ...]), the slow way."""
+    found = []
+    for lane, lengths in enumerate(lanes):
+        stream = whole_documents(lengths)
+        if max_length is None:
+            found += [(lane, [(row, at) for at in range(n)]) for row, n in enumerate(lengths)]
+        else:
+            whole = len(stream) // max_length * max_length
+            found += [(lane, stream[at : at + max_length]) for at in range(0, whole, max_length)]
+    return found
+
+
+def same(one, other):
+    assert one.columns.keys() == other.columns.keys()
+    for name, column in one.columns.items():
+        assert column.dtype == other.columns[name].dtype
+        assert column.tolist() == other.columns[name].tolist(), name
+    assert one.offsets.tolist() == other.offsets.tolist()
+    assert one.lane.tolist() == other.lane.tolist()
+    for name in SPANS:
+        assert getattr(one.spans, name).tolist() == getattr(other.spans, name).tolist(), name
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(LENGTHS, min_size=1, max_size=3), ROWS, st.lists(st.integers(1, 9), max_size=4))
+def test_every_token_stands_where_it_belongs(lanes, max_length, sizes):
+    taken = placed(lanes, max_length, sizes)
+    wanted = rows_by_hand(lanes, max_length)
+    if not taken:
+        assert wanted == []
+        return
+    rows = assembler().gather(taken)
+    assert len(rows) == len(wanted)
+    assert rows.columns["input_ids"].dtype == np.int64
+    assert rows.columns["positions"].dtype == np.int32
+    for i, (lane, places) in enumerate(wanted):
+        first, stop = rows.offsets[i : i + 2]
+        assert rows.lane[i] == lane
+        assert rows.columns["input_ids"][first:stop].tolist() == [
+            token(lane, row, at) for row, at in places
+        ]
+        a, b = rows.spans.row_splits[i : i + 2]
+        spans = [(int(rows.spans.row[s]), int(rows.spans.start[s]), int(rows.spans.length[s]))
+                 for s in range(a, b)]  # fmt: skip
+        assert [(row, start + j) for row, start, n in spans for j in range(n)] == places
+        positions = [j for _, _, n in spans for j in range(n)]
+        assert rows.columns["positions"][first:stop].tolist() == positions
+
+
+@settings(max_examples=50, deadline=None)
+@given(LENGTHS, ROWS, st.integers(1, 3))
+def test_spans_say_whose_tokens_they_are(lengths, max_length, components):
+    taken = placed([lengths], max_length, [7], components)
+    if not taken:
+        return
+    spans = assembler(components=components).gather(taken).spans
+    for s in range(len(spans.start)):
+        row = int(spans.row[s])
+        assert spans.ordinal[s] == row
+        assert spans.component[s] == row % components
+        assert spans.dataset_id[s] == 10 + row % components
+        assert spans.shard_id[s] == 100 + row % components
+        assert spans.closes[s] == (spans.start[s] + spans.length[s] == lengths[row])
+        assert spans.child[s] == -1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(LENGTHS, min_size=1, max_size=3), ROWS)
+def test_gathered_apart_and_stacked_is_gathered_at_once(lanes, max_length):
+    taken = placed(lanes, max_length, [5])
+    if not taken:
+        return
+    make = assembler()
+    apart = [
+        make.gather([(run, rows.rows(i, i + 1))]) for run, rows in taken for i in range(len(rows))
+    ]
+    same(make.gather(taken), stack(apart))
+
+
+@settings(max_examples=50, deadline=None)
+@given(LENGTHS, ROWS, st.lists(st.integers(1, 9), min_size=1, max_size=4))
+def test_blocks_change_no_row(lengths, max_length, sizes):
+    whole = placed([lengths], max_length, [len(lengths)])
+    if not whole:
+        return
+    same(assembler().gather(whole), assembler().gather(placed([lengths], max_length, sizes)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(LENGTHS, ROWS, st.data())
+def test_a_batch_is_a_cut_of_the_rows(lengths, max_length, data):
+    taken = placed([lengths], max_length, [6])
+    if not taken:
+        return
+    make = assembler(pad=5)
+    rows = make.gather(taken)
+    first = data.draw(st.integers(0, len(rows) - 1))
+    stop = data.draw(st.integers(first + 1, len(rows)))
+    batch = make.batch(rows, first, stop)
+    wanted = rows_by_hand([lengths], max_length)[first:stop]
+    assert len(batch) == stop - first
+    assert batch.pad_token_id == 5
+    assert batch.padding.tolist() == [0] * len(batch)
+    for i, (_, places) in enumerate(wanted):
+        record = record_of(batch, i)
+        assert record.payload["input_ids"] == [token(0, row, at) for row, at in places]
+        cursors = [c.sample_id[2] for c in record.meta.contribution_cursors()]
+        if places:
+            assert cursors == list(dict.fromkeys(row for row, _ in places))
+            assert record.meta.component_token_counts == {0: len(places)}
+
+
+def test_a_batch_is_a_view_and_its_rows_are_writable():
+    taken = placed([[4, 4, 4, 4]], 4, [2])
+    make = assembler()
+    rows = make.gather(taken)
+    batch = make.batch(rows, 1, 3)
+    assert np.shares_memory(batch.fields["input_ids"].values, rows.columns["input_ids"])
+    assert batch.fields["input_ids"].values.flags.writeable
+    source = next(iter(taken[0][0].held.parts.values())).buffer.columns["input_ids"]
+    assert not np.shares_memory(batch.fields["input_ids"].values, source)
+
+
+def test_a_document_that_closes_counts_once():
+    taken = placed([[10]], 4, [1])
+    batch = assembler().batch(assembler().gather(taken), 0, 2)
+    counts = [record_of(batch, i).meta.component_sample_counts for i in range(2)]
+    assert [sum(c.values()) for c in counts] == [0, 0]
+    taken = placed([[8]], 4, [1])
+    batch = assembler().batch(assembler().gather(taken), 0, 2)
+    counts = [record_of(batch, i).meta.component_sample_counts for i in range(2)]
+    assert [sum(c.values()) for c in counts] == [0, 1]
+
+
+def test_fields_beside_the_tokens_are_cut_alike():
+    layout = RowLayout(tokens_field="input_ids", aligned=("attention_mask",), positions=False)
+    run = lane_of([3, 5], policy_of(4))
+    mask = [1, 1, 0, 1, 0, 0, 1, 1]
+    run.push(block_of([[1, 2, 3], [4, 5, 6, 7, 8]], attention_mask=mask))
+    run.end()
+    rows = assembler(layout).gather([(run, r) for r in run.take(2)])
+    assert rows.columns["input_ids"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert rows.columns["attention_mask"].tolist() == mask
+    assert "positions" not in rows.columns
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_whole_rows_stay_with_their_documents(apart):
+    layout = RowLayout(tokens_field="input_ids", payload=True)
+    run = lane_of([2, 0, 1, 3], Each())
+    for documents, first in (([[1, 2], []], 0), ([[3], [4, 5, 6]], 2)):
+        source = ObjectRows([{"n": first}, {"n": first + 1}])
+        payload = Payload((source,), np.zeros(2, np.int32), np.arange(2))
+        run.push(block_of(documents, first=first, payload=payload))
+    run.end()
+    make = assembler(layout)
+    taken = [(run, rows) for rows in run.take(4)]
+    if apart:
+        rows = stack([make.gather([(run, p.rows(i, i + 1))]) for run, p in taken for i in (0, 1)])
+    else:
+        rows = make.gather(taken)
+    batch = make.batch(rows, 0, 4)
+    assert [record_of(batch, i).payload for i in range(4)] == [
+        {"n": 0, "input_ids": [1, 2]},
+        {"n": 1, "input_ids": []},
+        {"n": 2, "input_ids": [3]},
+        {"n": 3, "input_ids": [4, 5, 6]},
+    ]
+
+
+def test_without_tokens_only_whole_rows_come_out():
+    layout = RowLayout(tokens_field=None, payload=True)
+    run = lane_of([0, 0], Each())
+    source = ObjectRows([{"n": 0}, "not a dict"])
+    payload = Payload((source,), np.zeros(2, np.int32), np.arange(2))
+    run.push(block_of([[], []], payload=payload))
+    run.end()
+    make = assembler(layout)
+    batch = make.batch(make.gather([(run, rows) for rows in run.take(2)]), 0, 2)
+    assert [record_of(batch, i).payload for i in range(2)] == [{"n": 0}, "not a dict"]
+
+
+def test_names_follow_the_chunk_size():
+    taken = placed([[1] * 20], 1, [20])
+    batch = assembler(chunk_size=8).batch(assembler(chunk_size=8).gather(taken), 0, 20)
+    cursors = [record_of(batch, i).meta.cursor for i in range(20)]
+    assert [c.base_offset for c in cursors] == [divmod(i, 8) for i in range(20)]
+    assert all(c.sample_id == (10, 100, i) for i, c in enumerate(cursors))
+    assert all(c.lineage == (0,) for c in cursors)
