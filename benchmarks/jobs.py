@@ -24,6 +24,8 @@ class Job:
     text: rows hold text, to be encoded with GPT-2; otherwise lists of tokens.
     order: how rows are ordered inside a shard; shards come in order.
     step_rows: rows of a global step (``global_batch_size``), None for plain lanes.
+    passes: how often Zephon reads the corpus: steps end with the lane of fewest tokens, which in
+        one pass over 64 lanes of some 560 documents leaves a third of what was read.
     roofline: whether the shortest loop reads this format.
     """
 
@@ -32,6 +34,7 @@ class Job:
     text: bool = True
     order: str = "sequential"
     step_rows: int | None = None
+    passes: int = 1
     roofline: bool = True
 
 
@@ -41,7 +44,10 @@ JOBS = {
         title="Parquet text, shuffled within shards", data="text-parquet", order="within_shard"
     ),
     "text_parquet_steps": Job(
-        title="Parquet text, global steps of 768 rows", data="text-parquet", step_rows=768
+        title="Parquet text, global steps of 768 rows, 3 passes",
+        data="text-parquet",
+        step_rows=768,
+        passes=3,
     ),
     "text_jsonl": Job(title="JSONL text", data="text-jsonl", roofline=False),
     "token_lists_2200": Job(

@@ -42,6 +42,7 @@ def batches(job: Job, corpus: Path) -> Generator[SampleBatch, None, None]:
         mixture=MixtureSpec({"corpus": 1.0}),
         shuffle_shards=False,
         shuffle_within_shard=job.order == "within_shard",
+        stop_after_passes=job.passes,
     )
     pipeline = Pipeline(source)
     if job.text:
@@ -71,6 +72,7 @@ def check(job: Job, corpus: Path) -> None:
         expected = np.fromiter(islice(plain.tokens(job, corpus), len(stream)), np.int64)
         assert np.array_equal(stream, expected), "the first batches differ from the plain loop"
     most = plain.token_count(job, corpus) // (ROWS * LENGTH)
+    most *= job.passes
     least = most if job.step_rows is None else most // 2  # steps end with the lane of fewest tokens
     assert least <= count <= most, f"{count} batches, not {least} to {most}"
 

@@ -52,7 +52,6 @@ class Pipeline:
         self._node: logical.Node = session.fetch_node(work_source)
         self._options = RuntimeOptions()
         self._plan: Plan | None = None
-        self._recipes: dict[int, dict[str, Any]] = {}
         self._engine: Engine | None = None
         self._running: Engine | None = None
         self._restored: dict[str, Any] | None = None
@@ -189,7 +188,8 @@ class Pipeline:
         Args:
             max_length: tokens of a row; one more than the model's, since labels shift by one.
             algorithm: "wrap".
-            tokens_field: the field that holds the tokens; "auto" finds it.
+            tokens_field: the field that holds the tokens; "auto" finds it. Other fields of the
+                source that hold lists of integers are packed with it, one value a token.
             pad_token_id: accepted; wrap never pads.
             emit_positions: also give ``positions``, which restart at 0 with each document and row.
             placement: "auto" or "local".
@@ -203,11 +203,13 @@ class Pipeline:
         """
         _check_placement("pack_flat", placement)
         self._refuse_after("pack_flat", logical.PackFlat, logical.Batch)
+        tokens_field = checks.find_token_field(self._node, tokens_field)
         node = logical.PackFlat(
             input=self._node,
             max_length=_whole(max_length),
             algorithm=algorithm,
-            tokens_field=checks.find_token_field(self._node, tokens_field),
+            tokens_field=tokens_field,
+            aligned=checks.find_aligned(self._node, tokens_field),
             num_bins=num_bins,
             max_sequences_per_bin=max_sequences_per_bin,
             drop_oversized=drop_oversized,
@@ -276,7 +278,7 @@ class Pipeline:
         Raises:
             TokenizerError: the tokenizer, which is a part of it, cannot be loaded.
         """
-        return digest(self._recipe())
+        return digest(self._launch(None).identity.recipe)
 
     # Running
 
@@ -320,9 +322,7 @@ class Pipeline:
             state = copy.deepcopy(self._restored)
         else:
             engine = self._engine if self._engine is not None else self._launch(None)
-            recipe = self._recipe(engine.topology.lanes)
-            made_by = session.backends(self._compiled(), self._options)
-            state = session.state_of(engine, recipe, made_by)
+            state = session.state_of(engine)
         return to_bytes(state) if as_bytes else state
 
     def restore(self, state: Mapping[str, Any] | bytes, allow: Iterable[str] = ()) -> Pipeline:
@@ -357,13 +357,16 @@ class Pipeline:
 
     # Inside
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, or a pipeline in another process, has the recipe and runs anew."""
+        return {**self.__dict__, "_engine": None, "_running": None}
+
     def _add(self, node: logical.Node) -> Pipeline:
         self._node = node
         return self._changed()
 
     def _changed(self) -> Pipeline:
         self._plan = None
-        self._recipes = {}
         self._close()
         self._engine = None
         return self
@@ -381,16 +384,7 @@ class Pipeline:
     def _launch(self, restored: dict[str, Any] | None) -> Engine:
         plan = self._compiled()
         topology = session.topology_of(plan, self._options, restored)
-        recipe = None if restored is None else self._recipe(topology.lanes)
-        return session.open_engine(plan, self._source, self._options, topology, restored, recipe)
-
-    def _recipe(self, lanes: int | None = None) -> dict[str, Any]:
-        plan = self._compiled()
-        if lanes is None:
-            lanes = session.topology_of(plan, self._options, self._restored).lanes
-        if lanes not in self._recipes:
-            self._recipes[lanes] = session.recipe(plan, self._source, self._options, lanes)
-        return self._recipes[lanes]
+        return session.open_engine(plan, self._source, self._options, topology, restored)
 
     def _fetch_node(self) -> logical.Fetch:
         return next(node for node in top_first(self._node) if isinstance(node, logical.Fetch))

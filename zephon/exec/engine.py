@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from zephon.errors import ExecutionError, PlanError
 from zephon.exec.ahead import Ahead
@@ -31,6 +32,17 @@ from zephon.types import BatchRows
 from zephon.work.source import LaneStream
 
 LOOKAHEAD_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a run is: everything that decides its rows, and what encodes its text.
+
+    recipe: JSON values. backends: back end and version of each tokenizer.
+    """
+
+    recipe: Mapping[str, Any]
+    backends: Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +70,7 @@ class Engine:
     """One run of one plan on one rank, from a position to the end of its data.
 
     Args:
+        identity: what this run is; a checkpoint carries it.
         topology: which rows of which lanes this rank delivers.
         streams: gives a lane's draws.
         segment: makes documents of draws.
@@ -74,6 +87,7 @@ class Engine:
     def __init__(
         self,
         *,
+        identity: Identity,
         topology: Topology,
         streams: Callable[[int], LaneStream],
         segment: Segment,
@@ -86,6 +100,7 @@ class Engine:
         start: Position,
         states: Mapping[int, LaneState] | None,
     ) -> None:
+        self.identity = identity
         self.topology = topology
         self._streams = streams
         self._segment = segment

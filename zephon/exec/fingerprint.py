@@ -41,7 +41,7 @@ def recipe_of(
         for node in source_first(plan)
         if node.input is not None and _meaning(node)
     ]
-    return {
+    recipe = {
         "stream_version": STREAM_VERSION,
         "source": dict(source),
         "data": dict(manifest),
@@ -50,6 +50,7 @@ def recipe_of(
         "canonical_replicas": lanes,
         "global_batch_size": global_batch_size,
     }
+    return json.loads(json.dumps(recipe))  # tuples become lists, as in a checkpoint
 
 
 def digest(recipe: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from zephon.errors import OptimizerError
 from zephon.exec.assemble import Assembler, Naming
 from zephon.exec.delivery import Position
-from zephon.exec.engine import Engine, Settings
+from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
 from zephon.exec.operator import Operator
@@ -101,6 +101,8 @@ def launch(
     plan: Plan,
     source: StaticMixtureWorkSource,
     options: RuntimeOptions,
+    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    identity: Identity,
     topology: Topology,
     start: Position,
     states: Mapping[int, LaneState] | None,
@@ -108,6 +110,7 @@ def launch(
     """Build the engine of one rank; nothing is read and no thread starts before its first batch.
 
     Args:
+        tokenizers: of the plan's steps, as ``identity`` describes them.
         states: each lane's state at ``start``; None at the beginning of the data.
 
     Raises:
@@ -121,11 +124,11 @@ def launch(
     workers = workers_of(plan, options)
     nodes = source_first(plan.physical)
     place = next(n for n in nodes if isinstance(n, physical.PlaceEach | physical.PlaceWrap))
-    tokenizers = tokenizers_of(plan, options)
     cache = GroupCache(max(1, int(options.budget_bytes * CACHE_SHARE)))
     operator = functools.partial(_operator, source=source, tokenizers=tokenizers, cache=cache)
     segments = [n for n in nodes if isinstance(n, physical.Segment)]
     return Engine(
+        identity=identity,
         topology=topology,
         streams=functools.cache(lambda lane: source.lane_stream(lane, topology.lanes)),
         segment=Segment(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, ExecutionError, ShardError, TokenizerError
-from zephon.exec.morsel import Morsel, token_view
+from zephon.exec.morsel import Morsel, TokenView, token_view
 from zephon.exec.operator import Operator
 from zephon.exec.rows import Block, Buffer
 from zephon.exec.runners import Handle, InlineRunner, Runner
@@ -67,12 +67,15 @@ class Segment:
     def _run_stage(self, number: int, source: Callable[[], _Made]) -> _Made | Sequence[Block]:
         """Take rows through one stage; after the last one, cut them into blocks."""
         lanes, rows = source()
+        last = number + 1 == len(self._stages)
         if rows is not None:
             try:
                 rows = self._apply(self._stages[number], rows)
+                if last:
+                    self._check_aligned(rows)
             except Exception:  # found again, and raised where its lane gets to it
                 rows = None
-        if number + 1 < len(self._stages):
+        if not last:
             return lanes, rows
         if rows is None:
             return [self._block(*self._attempt(refs)) for refs in lanes]
@@ -82,7 +85,25 @@ class Segment:
         rows = Morsel(refs, _NO_COLUMNS)
         for stage in self._stages:
             rows = self._apply(stage, rows)
+        self._check_aligned(rows)
         return rows
+
+    def _check_aligned(self, rows: Morsel) -> None:
+        """Refuse rows of which a field does not have one value a token."""
+        for name in self._layout.aligned:
+            lengths, wanted = (
+                np.diff(token_view(rows.columns.column(field)).offsets)
+                for field in (name, str(self._layout.tokens_field))
+            )
+            differs = np.flatnonzero(lengths != wanted)
+            if len(differs):
+                row = int(differs[0])
+                where = self._locate(rows.refs.slice(row, row + 1))
+                raise ExecutionError(
+                    f"field {name!r} must have one value a token of "
+                    f"{self._layout.tokens_field!r}, on {where} there are {wanted[row]} tokens and "
+                    f"{lengths[row]} values; mend the row"
+                )
 
     def _apply(self, operators: Sequence[Operator], rows: Morsel) -> Morsel:
         refs = rows.refs
@@ -137,22 +158,26 @@ class Segment:
         if layout.tokens_field is None:
             return np.zeros(len(rows.refs) + 1, np.int64), Buffer({}, 0, 0)
         names = (layout.tokens_field, *layout.aligned)
-        views = [token_view(rows.columns.column(name)) for name in names]
-        offsets = views[0].offsets
-        for name, view in zip(names, views, strict=True):
-            if not np.array_equal(view.offsets, offsets):
-                raise ExecutionError(
-                    f"field {name!r} must have one value a token of {layout.tokens_field!r}, "
-                    f"on {self._locate(rows.refs)} the lengths differ"
-                )
+        views = {name: token_view(rows.columns.column(name)) for name in names}
+        offsets = views[layout.tokens_field].offsets
         size = int(offsets[-1] - offsets[0])
-        columns = {name: view.values for name, view in zip(names, views, strict=True)}
+        columns = {name: _from(view, int(offsets[0])) for name, view in views.items()}
         return offsets, Buffer(columns, size, size)
 
 
 def _drawn(draw: Callable[[], Sequence[Refs]]) -> _Made:
     lanes = draw()
     return lanes, Morsel(Refs.concat(lanes), _NO_COLUMNS)
+
+
+def _from(view: TokenView, first: int) -> NDArray[np.int32]:
+    """Return a column's values such that its first document begins at ``first``."""
+    shift = int(view.offsets[0]) - first
+    if shift == 0:
+        return view.values
+    if shift > 0:
+        return view.values[shift:]
+    return np.concatenate([np.zeros(-shift, np.int32), view.values])
 
 
 def _lane_stops(lane: NDArray[np.int32], order: list[int]) -> list[int]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from zephon.errors import CheckpointError, PlanError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
 from zephon.exec.delivery import Position
-from zephon.exec.engine import Engine
+from zephon.exec.engine import Engine, Identity
 from zephon.exec.fingerprint import differences, digest, recipe_of
 from zephon.exec.lanes import Topology, make_topology
 from zephon.exec.launch import assembly_of, launch, tokenizers_of
+from zephon.exec.tokenizers import Tokenizer
 from zephon.options import RuntimeOptions
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import Fetch, ReadComponent
@@ -77,12 +79,16 @@ def topology_of(
     )
 
 
-def recipe(
-    plan: Plan, source: StaticMixtureWorkSource, options: RuntimeOptions, lanes: int
-) -> dict[str, Any]:
-    """Return everything that decides what is delivered, as JSON values."""
+def identity_of(
+    plan: Plan,
+    source: StaticMixtureWorkSource,
+    options: RuntimeOptions,
+    tokenizers: Sequence[Tokenizer],
+    lanes: int,
+) -> Identity:
+    """Describe everything that decides what is delivered, as JSON values."""
     datasets = {c.dataset.name: c.dataset for c in source.components if c.weight > 0}
-    return recipe_of(
+    recipe = recipe_of(
         plan.logical,
         source=source.recipe(),
         manifest={name: [list(s) for s in d.manifest()] for name, d in datasets.items()},
@@ -93,11 +99,12 @@ def recipe(
                 "eos_token_id": t.eos_token_id,
                 "pad_token_id": t.pad_token_id,
             }
-            for t in tokenizers_of(plan, options).values()
+            for t in tokenizers
         ],
         lanes=lanes,
         global_batch_size=options.global_batch_size,
     )
+    return Identity(recipe, [{"backend": t.backend, "version": t.version} for t in tokenizers])
 
 
 def open_engine(
@@ -106,16 +113,18 @@ def open_engine(
     options: RuntimeOptions,
     topology: Topology,
     restored: Mapping[str, Any] | None,
-    current: Mapping[str, Any] | None,
 ) -> Engine:
     """Build an engine at the beginning, or at a checkpoint.
 
     Raises:
         CheckpointError: the checkpoint belongs to another recipe; names what differs.
     """
+    tokenizers = tokenizers_of(plan, options)
+    identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes)
+    start = partial(launch, plan, source, options, tokenizers, identity, topology)
     if restored is None:
-        return launch(plan, source, options, topology, Position(), None)
-    found = list(differences(restored["recipe"], current))
+        return start(Position(), None)
+    found = list(differences(restored["recipe"], identity.recipe))
     if found:
         shown = "; ".join(found[:_MOST_DIFFERENCES])
         more = f"; and {len(found) - _MOST_DIFFERENCES} more" if len(found) > 12 else ""
@@ -124,7 +133,8 @@ def open_engine(
             "restore it with the recipe that it was taken from"
         )
     made_by = restored.get("tokenizer_backends")
-    if made_by != (now := backends(plan, options)):
+    now = list(identity.backends)
+    if made_by != now:
         warnings.warn(
             f"restore: the checkpoint was taken with tokenizer back ends {made_by}, this run has "
             f"{now}; they agree on the probe texts, and a document that differs is refused",
@@ -139,9 +149,7 @@ def open_engine(
             f"{', '.join(saved) or 'none'}; it was taken on a rank that does not run them"
         )
     states = {lane: lane_from_dict(lane, saved[str(lane)]) for lane in topology.own_lanes()}
-    return launch(
-        plan, source, options, topology, _position(restored["position"], topology, states), states
-    )
+    return start(_position(restored["position"], topology, states), states)
 
 
 def _position(saved: Mapping[str, Any], topology: Topology, states: Mapping[int, Any]) -> Position:
@@ -159,16 +167,7 @@ def _position(saved: Mapping[str, Any], topology: Topology, states: Mapping[int,
     return Position(step=int(saved["step"]), delivered=delivered)
 
 
-def backends(plan: Plan, options: RuntimeOptions) -> list[dict[str, str]]:
-    """Say which back end and version each tokenizer of a plan runs on."""
-    return [
-        {"backend": t.backend, "version": t.version} for t in tokenizers_of(plan, options).values()
-    ]
-
-
-def state_of(
-    engine: Engine, recipe_now: Mapping[str, Any], backends_now: list[dict[str, str]]
-) -> dict[str, Any]:
+def state_of(engine: Engine) -> dict[str, Any]:
     """Write down what was handed to the caller; the caller may change what comes back."""
     position, lanes = engine.state()
     topology = engine.topology
@@ -184,9 +183,9 @@ def state_of(
         "format": FORMAT,
         "version": VERSION,
         "library": __version__,
-        "fingerprint": digest(recipe_now),
-        "recipe": copy.deepcopy(recipe_now),
-        "tokenizer_backends": backends_now,
+        "fingerprint": digest(engine.identity.recipe),
+        "recipe": copy.deepcopy(dict(engine.identity.recipe)),
+        "tokenizer_backends": [dict(made) for made in engine.identity.backends],
         "lane_count": topology.lanes,
         "position": where,
         "lanes": {str(lane): lane_to_dict(at) for lane, at in lanes.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zephon.batches.token_fields import TOKEN_FIELDS
-from zephon.errors import PlanError, nearest
+from zephon.errors import NotYetError, PlanError, nearest
 from zephon.io.fields import Column
 from zephon.planner.logical import Fetch, Node, ReadComponent
 from zephon.planner.tree import top_first
@@ -38,6 +38,35 @@ def find_token_field(below: Node, asked: str) -> str:
         return asked
     check_reads((Column(path=asked, kind="tokens"),), below, "pack_flat")
     return asked
+
+
+def find_aligned(below: Node, tokens_field: str) -> tuple[str, ...]:
+    """Say which fields of the source beside the tokens hold an integer a token.
+
+    All lists of integers count: whether they are as long as the tokens shows row by row.
+
+    Raises:
+        PlanError: a component lacks one, or there is a field named ``positions`` already.
+        NotYetError: a field holds lists of other numbers, which would be left out in silence.
+    """
+    if below.token_fields():
+        return ()
+    fetch = next(node for node in top_first(below) if isinstance(node, Fetch))
+    kinds = {f.name: f.kind for component in fetch.components for f in component.fields}
+    lists = [name for name, kind in kinds.items() if kind in ("tokens", "numbers")]
+    aligned = tuple(name for name in lists if name != tokens_field)
+    for name in aligned:
+        if name == "positions":
+            raise PlanError(
+                "pack_flat: the data have a field 'positions', which packing makes anew; rename it"
+            )
+        if kinds[name] == "numbers":
+            raise NotYetError(
+                f"pack_flat: field {name!r} holds lists of floats or booleans beside the tokens; "
+                "packing these is not there yet; store integers, or leave the field out"
+            )
+    check_reads(tuple(Column(path=name, kind="tokens") for name in aligned), below, "pack_flat")
+    return aligned
 
 
 def check_reads(columns: tuple[Column, ...], below: Node, call: str) -> None:

@@ -222,7 +222,8 @@ class Tokenize(Node):
 class PackFlat(Node):
     """Lay documents end to end into rows of exactly ``max_length`` tokens.
 
-    tokens_field: the field that holds the tokens; resolved, never "auto".
+    tokens_field: the field that holds the tokens; resolved, never "auto". aligned: further
+    fields of the source with one integer a token, packed with them.
     """
 
     call: ClassVar[str] = "pack_flat"
@@ -230,6 +231,7 @@ class PackFlat(Node):
     max_length: int
     algorithm: str
     tokens_field: str
+    aligned: tuple[str, ...] = ()
     num_bins: int | None = None
     max_sequences_per_bin: int | None = None
     drop_oversized: bool | None = None
@@ -295,9 +297,11 @@ class PackFlat(Node):
         return False
 
     def reads(self) -> tuple[Column, ...]:
-        """The token column, where it comes from the source."""
-        made = super(PackFlat, self).token_fields()
-        return () if made else (Column(path=self.tokens_field, kind="tokens"),)
+        """The token column and what is aligned with it, where they come from the source."""
+        if super(PackFlat, self).token_fields():
+            return ()
+        names = (self.tokens_field, *self.aligned)
+        return tuple(Column(path=name, kind="tokens") for name in names)
 
     def keeps_payload(self) -> bool:
         """A packed row is no source row."""
@@ -309,7 +313,8 @@ class PackFlat(Node):
 
     def token_fields(self) -> tuple[str, ...]:
         """The token field and what is aligned with it."""
-        return tuple(dict.fromkeys((self.tokens_field, *super(PackFlat, self).token_fields())))
+        made = super(PackFlat, self).token_fields()
+        return tuple(dict.fromkeys((self.tokens_field, *self.aligned, *made)))
 
     def left_out(self) -> tuple[str, ...]:
         """Fields that reach this step and are in no packed row."""

@@ -98,6 +98,7 @@ def _layout(steps: list[Node]) -> RowLayout:
             aligned = ("attention_mask",)
     if pack is not None:
         tokens_field = pack.tokens_field
+        aligned += pack.aligned
     else:
         tokens_field = None if tokenize is None else "input_ids"
     return RowLayout(

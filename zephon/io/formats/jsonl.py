@@ -125,6 +125,8 @@ class JsonlGroups(GroupReader):
         if self._decoder is not None:
             arrays, problems = self._decoder.decode(text, lines)
         whole = LineRows(text, lines, place)
+        if self._payload:
+            problems = whole.refusals() | problems
         details = {row: whole.detail(row, why) for row, why in problems.items()}
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, rows),

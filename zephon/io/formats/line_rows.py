@@ -52,6 +52,19 @@ class LineRows(RowSource):
             row = index if self._kept is None else int(self._kept[0][index])
             raise self._place.error(row, self.detail(index, str(exc))) from exc
 
+    def refusals(self) -> dict[int, str]:
+        """Decode every line once; say which rows cannot be, and why.
+
+        So a bad row is met before it is handed out, whoever looks at it afterwards.
+        """
+        problems = {}
+        for index in range(len(self._lines.starts)):
+            try:
+                load_line(self._line(index))
+            except DataError as exc:
+                problems[index] = str(exc)
+        return problems
+
     def detail(self, index: int, problem: str) -> str:
         """Say what is wrong with a row, beginning right after its number in a message."""
         byte, line = int(self._lines.starts[index]), int(self._lines.numbers[index])

@@ -56,15 +56,16 @@ class Memory(Format):
         self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
     ) -> GroupReader:
         """Make the reader; whether a field is there shows only row by row."""
-        return MemoryGroups(shards, columns, payload=payload)
+        return MemoryGroups(dataset, shards, columns, payload=payload)
 
 
 class MemoryGroups(GroupReader):
     """Reads columns out of the user's rows, one value at a time."""
 
     def __init__(
-        self, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
     ) -> None:
+        self._dataset = dataset
         self._shards = shards
         self._columns = columns
         self._payload = payload
@@ -74,27 +75,46 @@ class MemoryGroups(GroupReader):
         about = self._shards[shard]
         start = group * GROUP_ROWS
         rows = _rows(about).getsamples(range(start, start + int(about.group_rows[group])))
+        place = f"dataset {self._dataset!r}, shard {about.name!r}"
         problems: dict[int, str] = {}
         arrays = [_ARRAYS[column.kind](rows, column, problems) for column in self._columns]
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, len(rows)),
             faults=(Faults.of(problems),) if problems else (),
-            payload=ObjectRows(rows) if self._payload else None,
+            payload=ObjectRows(rows, place, start) if self._payload else None,
             bytes=held_bytes(arrays) + 8 * len(rows),
         )
 
 
 class ObjectRows(RowSource):
-    """Some of the user's rows; each is copied when it is looked at."""
+    """Some of the user's rows; each is copied when it is looked at.
 
-    __slots__ = ("_rows",)
+    place: dataset and shard, for messages. first_row: the first of these rows in its shard.
+    """
 
-    def __init__(self, rows: Sequence[Any]) -> None:
+    __slots__ = ("_first_row", "_place", "_rows")
+
+    def __init__(
+        self, rows: Sequence[Any], place: str = "rows in memory", first_row: int = 0
+    ) -> None:
         self._rows = rows
+        self._place = place
+        self._first_row = first_row
 
     def row(self, index: int) -> Any:
-        """Copy one row, whatever object it is."""
-        return deepcopy(self._rows[index])
+        """Copy one row, whatever object it is.
+
+        Raises:
+            DataError: the row cannot be copied; names dataset, shard and row.
+        """
+        try:
+            return deepcopy(self._rows[index])
+        except Exception as exc:  # the row is the user's, and so is what its copying raises
+            raise DataError(
+                f"{self._place}, row {self._first_row + index}: a row must be one that "
+                f"copy.deepcopy copies, and it raised {type(exc).__name__}: {exc}; keep plain "
+                "values in the row"
+            ) from exc
 
 
 def in_memory_shard(key: int, rows: InMemoryShard) -> Shard:
