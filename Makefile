@@ -13,7 +13,7 @@ PEER := bench-data/peer-venv
 .PHONY: demo test bench clean
 
 demo: .venv/installed
-	$(BIN)/zephon demo
+	$(BIN)/zephon demo --data demo-data
 
 # cheap first: a wrong format fails before a long test starts; the cache of lint-imports goes stale
 # when files move
