@@ -7,11 +7,13 @@ import io
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from zephon.cli import main
 from zephon.demo.material import make_code, make_prose, modules
 from zephon.demo.progress import Progress
 from zephon.demo.tokenizer import VOCABULARY, decode, train
@@ -106,3 +108,17 @@ def test_progress_compares_shares_with_targets(out: io.StringIO) -> None:
     assert "400 tokens" in shown
     assert "a 25.0%, b 75.0%" in shown
     assert ("\r" in shown) == out.isatty()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--steps", "0"], "must be a whole number of at least 1, got '0'"),
+        (["--batches", "-3"], "must be a whole number of at least 1, got '-3'"),
+        (["--data", __file__], "--data must be a directory that can be written"),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments, message, capsys):
+    with pytest.raises(SystemExit) if "--data" not in arguments else nullcontext():
+        assert main(["demo", *arguments]) != 0
+    assert message in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral
@@ -426,4 +427,9 @@ def _whole(value: Any) -> Any:
 
 
 def _path_text(path: Any) -> str | None:
-    return None if path is None else str(path)
+    if path is None or isinstance(path, str | os.PathLike):
+        return None if path is None else os.fspath(path)
+    raise PlanError(
+        f"tokenize: tokenizer_id must be a path, got {type(path).__name__}; pass a tokenizer "
+        "object as tokenizer="
+    )

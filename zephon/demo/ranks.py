@@ -28,20 +28,27 @@ def step_hashes(
         steps: how many steps to hash.
 
     Returns:
-        One SHA-256 a step, over tokens and positions of its rows in global order.
+        One SHA-256 a step, over tokens and positions of its rows in global order; fewer than
+        ``steps`` where the data of a rank end before.
     """
     share = rows // ranks
     microbatch = largest_divisor(share, _LARGEST_MICROBATCH)
     hashes = [hashlib.sha256() for _ in range(steps)]
+    whole = steps
     for rank in range(ranks):
         pipeline = describe().batch(microbatch)
         pipeline = pipeline.options(global_batch_size=rows, dp_degree=ranks, dp_group_id=rank)
         with closing(batches(pipeline)) as stream:
-            for digest in hashes:
+            for step, digest in enumerate(hashes):
+                delivered = 0
                 for batch in islice(stream, share // microbatch):
                     fields = batch.to_training(dtype=np.int64)
                     digest.update(np.hstack([fields["input_ids"], fields["positions"]]).tobytes())
-    return [digest.hexdigest() for digest in hashes]
+                    delivered += len(batch)
+                if delivered < share:
+                    whole = min(whole, step)
+                    break
+    return [digest.hexdigest() for digest in hashes[:whole]]
 
 
 def batches(pipeline: Pipeline) -> Generator[SampleBatch, None, None]:

@@ -23,7 +23,7 @@ from zephon.demo.material import Made, make_code, make_prose, modules
 from zephon.demo.progress import Progress
 from zephon.demo.ranks import batches, step_hashes
 from zephon.demo.tokenizer import decode, train
-from zephon.errors import ExecutionError
+from zephon.errors import DatasetError, ExecutionError
 from zephon.io import Dataset
 from zephon.pipeline import Pipeline
 from zephon.types import SampleBatch
@@ -40,12 +40,24 @@ _PASSES = 10  # of the slower dataset
 _WIDTH = 100
 
 
+_MARKER = ".zephon-demo"  # in directories that a demo made, and may write again
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `zephon demo` takes."""
     parser.add_argument("--data", type=Path, help="keep the data in this directory")
-    parser.add_argument("--documents", type=int, help="take so many documents of each dataset")
-    parser.add_argument("--batches", type=int, help="stream so many batches, not all")
-    parser.add_argument("--steps", type=int, default=3, help="global steps to compare (default 3)")
+    parser.add_argument("--documents", type=_count, help="take so many documents of each dataset")
+    parser.add_argument("--batches", type=_count, help="stream so many batches, not all")
+    parser.add_argument(
+        "--steps", type=_count, default=3, help="global steps to compare (default 3)"
+    )
+
+
+def _count(text: str) -> int:
+    """Read an argument that counts something."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -113,7 +125,8 @@ def _stream(pipeline: Pipeline, source: StaticMixtureWorkSource, limit: int | No
     if first is None:
         raise ExecutionError("demo: wanted at least one batch, got none; take more --documents")
     first.to_training(return_labels=True)  # what a training loop would take
-    print(f"  first batch after {time.perf_counter() - started:.2f} s, loading torch included")
+    torch = ", loading torch included" if "torch" in sys.modules else ""
+    print(f"  first batch after {time.perf_counter() - started:.2f} s{torch}")
     progress = Progress(sys.stdout, total=source.total_samples, targets=_WEIGHTS)
     for batch in stream:
         batch.to_training(return_labels=True)
@@ -162,8 +175,14 @@ def _compare_ranks(directory: Path, steps: int) -> int:
         )
         for ranks in _RANKS
     ]
+    shared = min(map(len, columns))
+    columns = [column[:shared] for column in columns]
     for step, hashes in enumerate(zip(*columns, strict=True)):
         print(f"  {step:>4}  " + "".join(f"{text[:12]:<14}" for text in hashes).rstrip())
+    if shared < steps:
+        print(f"  the data end after {shared} steps; take more --documents for {steps}")
+    if not shared:
+        return 1
     equal = all(column == columns[0] for column in columns)
     print("  equal: the same rows in the same order" if equal else "  NOT EQUAL: a bug in Zephon")
     return 0 if equal else 1
@@ -183,7 +202,19 @@ def _ranks(count: int) -> str:
 def _directory(wanted: Path | None) -> Iterator[Path]:
     """Lend a directory: the caller's, which stays, or a temporary one, which goes."""
     if wanted is not None:
-        wanted.mkdir(parents=True, exist_ok=True)
+        try:
+            wanted.mkdir(parents=True, exist_ok=True)
+            marker = wanted / _MARKER
+            if any(wanted.iterdir()) and not marker.exists():
+                raise DatasetError(
+                    f"demo: --data must be a new directory or one of an earlier demo, "
+                    f"{str(wanted)!r} holds other files; name another"
+                )
+            marker.touch()
+        except OSError as exc:
+            raise DatasetError(
+                f"demo: --data must be a directory that can be written, got {str(wanted)!r}: {exc}"
+            ) from exc
         yield wanted
     else:
         with tempfile.TemporaryDirectory(prefix="zephon-demo-") as name:

@@ -254,8 +254,16 @@ class Engine:
         for together in few_at_first(groups, self._tokens, ASSEMBLED_BYTES // 8):
             yielded = True
             yield from self._deliver(together, supply)
-        if not yielded and self._start == Position() and self.topology.global_batch_size:
-            self._refuse_short_data()
+        if not yielded and self._start == Position():
+            if self.topology.global_batch_size:
+                self._refuse_short_data()
+            warnings.warn(
+                f"the data end before the first batch of {settings.microbatch_size} rows: "
+                "accounting() says where the tokens are; lower the batch or max_length, or pass "
+                "drop_last=False",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _tokens(self, group: Group) -> int:
         """Count tokens of a group; a row without tokens counts as the bytes of a source row."""

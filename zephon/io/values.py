@@ -31,7 +31,10 @@ def value_of(row: object, column: Column) -> Any:
     if value is _ABSENT:
         if column.missing == "empty":
             return "" if column.kind == "text" else np.empty(0, np.int32)
-        raise DataError(f"no field {column.path!r}; the row has {_names(row)}")
+        raise DataError(
+            f"no field {column.path!r}; the row has {_names(row)}; name one of these, or pass "
+            "missing_field='empty'"
+        )
     if value is None:
         raise DataError(f"field {column.path!r} must be {column.wanted}, got null")
     return _text(value, column) if column.kind == "text" else _tokens(value, column)
