@@ -134,10 +134,7 @@ def test_one_bad_line_leaves_the_others_alone():
     assert sorted(problems) == [1, 3, 4]
     assert "Unterminated string" in problems[1]
     assert problems[3] == "field 'text' must be text, got null"
-    assert (
-        problems[4]
-        == "no field 'text'; the row has no fields; name one of these, or pass missing_field='empty'"
-    )
+    assert problems[4].startswith("no field 'text'; the row has no fields; name one of these")
 
 
 def test_values_over_two_lines_never_shift_the_rows():
