@@ -64,9 +64,17 @@ def test_a_field_of_another_length_is_named():
 
 
 def test_lists_of_other_numbers_are_not_there_yet():
-    rows = [{"input_ids": [1, 2], "weights": [0.5, 1.0]}]
-    with pytest.raises(NotYetError, match="field 'weights' holds lists of floats or booleans"):
+    rows = [{"input_ids": [1, 2], "loss_mask": [0.5, 1.0]}]
+    with pytest.raises(NotYetError, match="field 'loss_mask' holds lists of floats or booleans"):
         pipeline(in_memory(rows))
+
+
+def test_lists_that_may_be_anything_are_left_out_with_a_warning():
+    documents = [{**document, "shape": [4], "box": [0.5]} for document in DOCUMENTS]
+    with pytest.warns(RuntimeWarning, match="lists of numbers in 'shape', 'box' are left out"):
+        found = pipeline(in_memory(documents))
+    (batch,) = found
+    assert set(batch.records[0].payload) == {"input_ids", "loss_mask", "positions"}
 
 
 def test_a_field_that_packing_makes_is_refused():

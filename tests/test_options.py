@@ -7,7 +7,6 @@ import pytest
 from tests.properties.recipes import packed, rows
 from zephon.errors import NotYetError, PlanError
 from zephon.options import (
-    DEFAULT_MEMORY_BUDGET,
     DEFAULT_RUN_ID,
     NO_EFFECT,
     RuntimeOptions,
@@ -234,8 +233,6 @@ def test_options_without_effect_are_accepted_listed_and_change_no_byte():
 )
 def test_sizes_are_powers_of_1024(size, wanted):
     assert parse_size(size) == wanted
-    assert RuntimeOptions(memory_budget=size).budget_bytes == wanted
-    assert RuntimeOptions().budget_bytes == DEFAULT_MEMORY_BUDGET
 
 
 @pytest.mark.parametrize("size", ["", "mb", "-1", "0.5b", "inf", "nan", "1 2", 0, -5, 1.5, None])

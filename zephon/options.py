@@ -9,6 +9,7 @@ from zephon.errors import NotYetError, PlanError, nearest
 
 DEFAULT_RUN_ID = "default_run_id"
 DEFAULT_MEMORY_BUDGET = 160 << 20
+MOST_DEFAULT_BUDGET = 1 << 30
 
 IpcTransport = Literal["socketpair", "pipe"]
 
@@ -151,13 +152,6 @@ class RuntimeOptions:
     def without_effect(self) -> tuple[str, ...]:
         """Names that were set and mean nothing to this engine."""
         return tuple(sorted(self._given.intersection(NO_EFFECT)))
-
-    @property
-    def budget_bytes(self) -> int:
-        """Bytes that decoded row groups and rows in flight may take together."""
-        if self.memory_budget is None:
-            return DEFAULT_MEMORY_BUDGET
-        return parse_size(self.memory_budget)
 
 
 _SUFFIXES = {"tb": 1 << 40, "gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "b": 1}

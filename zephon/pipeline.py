@@ -15,7 +15,7 @@ from zephon.exec.accounting import account
 from zephon.exec.checkpoint import from_any, to_bytes
 from zephon.exec.engine import Engine
 from zephon.exec.fingerprint import digest
-from zephon.exec.launch import workers_of
+from zephon.exec.launch import budget_of, workers_of
 from zephon.options import RuntimeOptions
 from zephon.planner import checks, logical
 from zephon.planner.compiler import Plan, compile_plan
@@ -189,8 +189,9 @@ class Pipeline:
         Args:
             max_length: tokens of a row; one more than the model's, since labels shift by one.
             algorithm: "wrap".
-            tokens_field: the field that holds the tokens; "auto" finds it. Other fields of the
-                source that hold lists of integers are packed with it, one value a token.
+            tokens_field: the field that holds the tokens; "auto" finds it. Fields of the source
+                named ``loss_mask``, ``attention_mask``, ``labels``, ``token_type_ids`` or
+                ``segment_ids``, one integer a token, are packed with it.
             pad_token_id: accepted; wrap never pads.
             emit_positions: also give ``positions``, which restart at 0 with each document and row.
             placement: "auto" or "local".
@@ -261,15 +262,16 @@ class Pipeline:
         plan = self._compiled()
         topology = session.topology_of(plan, self._options, self._restored)
         workers = workers_of(plan, self._options)
+        budget = budget_of(self._options, self._source, topology)
         return explain_text(
             plan,
             RunFacts(
                 runner=workers.runner,
                 workers=workers.count,
                 queue=workers.queue,
-                memory_budget=self._options.budget_bytes,
+                memory_budget=budget,
                 lanes=described.lane_lines(topology, plan),
-                notes=described.notes(plan, self._options, topology),
+                notes=described.notes(plan, self._options, topology, budget),
             ),
         )
 

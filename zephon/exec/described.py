@@ -36,7 +36,7 @@ def lane_lines(topology: Topology, plan: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def notes(plan: Plan, options: RuntimeOptions, topology: Topology) -> tuple[str, ...]:
+def notes(plan: Plan, options: RuntimeOptions, topology: Topology, budget: int) -> tuple[str, ...]:
     """Say what a trainer should know: tokenizer back end, what has no effect, how it resumes."""
     lines = ["resumes by reference: a checkpoint holds references to held documents, no tokens"]
     try:
@@ -46,7 +46,7 @@ def notes(plan: Plan, options: RuntimeOptions, topology: Topology) -> tuple[str,
         ]
     except ZephonError as exc:
         lines.append(f"tokenizer: {exc}")
-    lines += _step_notes(plan, options, topology)
+    lines += _step_notes(plan, options, topology, budget)
     if options.without_effect:
         lines.append(f"options without effect here: {', '.join(options.without_effect)}")
     if any(isinstance(node, Prefetch) for node in top_first(plan.logical)):
@@ -54,7 +54,7 @@ def notes(plan: Plan, options: RuntimeOptions, topology: Topology) -> tuple[str,
     return tuple(lines)
 
 
-def _step_notes(plan: Plan, options: RuntimeOptions, topology: Topology) -> list[str]:
+def _step_notes(plan: Plan, options: RuntimeOptions, topology: Topology, budget: int) -> list[str]:
     if topology.global_batch_size is None:
         return []
     lines = []
@@ -63,7 +63,7 @@ def _step_notes(plan: Plan, options: RuntimeOptions, topology: Topology) -> list
     packs = [n for n in top_first(plan.logical) if isinstance(n, PackFlat)]
     held = sum(4 * n.max_length for n in packs)
     held *= topology.rows_per_lane * len(topology.own_lanes())
-    if 2 * held > options.budget_bytes:
+    if 2 * held > budget:
         lines.append(
             f"two steps hold {2 * held / (1 << 20):,.0f} MiB of tokens, more than the memory "
             "budget: a step is handed out once all of it is there"

@@ -27,7 +27,7 @@ from zephon.exec.policies.policy import Policy
 from zephon.exec.reread import read_again
 from zephon.exec.runners import Runner
 from zephon.exec.segment import Segment
-from zephon.exec.supply import Supply
+from zephon.exec.supply import MOST_TASK_BYTES, TASK_BYTES, Supply
 from zephon.types import BatchRows
 from zephon.work.source import LaneStream
 
@@ -53,7 +53,7 @@ class Settings:
     drop_last: without a global batch, drop a lane's short last batch. gather_apart: gather each
     row by itself and copy it into the batch afterwards. keeps_rows: one row a draw, so lengths of
     lanes tell rows. queue: items ready ahead of the caller, 0 for none. budget: bytes of rows in
-    flight. row_bytes: mean bytes of a row of the data.
+    flight. row_bytes, group_bytes: mean bytes of a row and of a row group of the data.
     """
 
     microbatch_size: int
@@ -64,6 +64,7 @@ class Settings:
     queue: int
     budget: int
     row_bytes: float
+    group_bytes: float
 
 
 class Engine:
@@ -172,6 +173,7 @@ class Engine:
             self._segment,
             list(self.lanes.values()),
             row_bytes=self._settings.row_bytes,
+            task_bytes=_task_bytes(self._settings.group_bytes),
             lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
             budget=max(self._settings.budget, 2 * len(self.lanes) * self._step_bytes()),
         )
@@ -345,6 +347,11 @@ class Engine:
             f"lanes needs {self.topology.rows_per_lane} rows of each, lane {lane} has "
             f"{rows}; lower global_batch_size or canonical_replicas, or repeat the data"
         )
+
+
+def _task_bytes(group_bytes: float) -> int:
+    """Size tasks so that two that follow each other seldom wait for one row group."""
+    return int(min(max(TASK_BYTES, group_bytes), MOST_TASK_BYTES))
 
 
 def _ensure(supply: Supply, run: LaneRun, rows: int) -> bool:

@@ -24,7 +24,12 @@ from zephon.exec.segment import Segment
 from zephon.exec.tokenizers import Tokenizer, load_tokenizer
 from zephon.io.group_cache import GroupCache
 from zephon.io.reader import RowReader
-from zephon.options import RuntimeOptions
+from zephon.options import (
+    DEFAULT_MEMORY_BUDGET,
+    MOST_DEFAULT_BUDGET,
+    RuntimeOptions,
+    parse_size,
+)
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
 from zephon.planner.tree import source_first
@@ -68,6 +73,18 @@ def assembly_of(plan: Plan) -> Assembly:
             return Assembly(node.layout, None, drop_last=True, apart=False)
         case node:
             raise OptimizerError(f"launch: no plan ends in {type(node).__name__}")
+
+
+def budget_of(options: RuntimeOptions, source: StaticMixtureWorkSource, topology: Topology) -> int:
+    """Return bytes for decoded row groups and rows in flight together.
+
+    Where nobody set it, it grows with the lanes, up to ``MOST_DEFAULT_BUDGET``: each stands at
+    another place of the data, and a row group that does not stay is decoded again for each.
+    """
+    if options.memory_budget is not None:
+        return parse_size(options.memory_budget)
+    wanted = len(topology.own_lanes()) * _group_bytes(source) / CACHE_SHARE
+    return int(max(DEFAULT_MEMORY_BUDGET, min(wanted, MOST_DEFAULT_BUDGET)))
 
 
 def workers_of(plan: Plan, options: RuntimeOptions) -> Workers:
@@ -124,7 +141,8 @@ def launch(
     workers = workers_of(plan, options)
     nodes = source_first(plan.physical)
     place = next(n for n in nodes if isinstance(n, physical.PlaceEach | physical.PlaceWrap))
-    cache = GroupCache(max(1, int(options.budget_bytes * CACHE_SHARE)))
+    budget = budget_of(options, source, topology)
+    cache = GroupCache(max(1, int(budget * CACHE_SHARE)))
     operator = functools.partial(_operator, source=source, tokenizers=tokenizers, cache=cache)
     segments = [n for n in nodes if isinstance(n, physical.Segment)]
     return Engine(
@@ -151,8 +169,9 @@ def launch(
             gather_apart=assembly.apart,
             keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),
             queue=workers.queue,
-            budget=int(options.budget_bytes * (1 - CACHE_SHARE)),
+            budget=int(budget * (1 - CACHE_SHARE)),
             row_bytes=_mean_row_bytes(source),
+            group_bytes=_group_bytes(source),
         ),
         components=len(source.components),
         start=start,
@@ -213,6 +232,12 @@ def _naming(source: StaticMixtureWorkSource) -> Naming:
         first_shard=np.cumsum(sizes) - sizes,
         chunk_size=source.chunk_size,
     )
+
+
+def _group_bytes(source: StaticMixtureWorkSource) -> float:
+    """Return the mean bytes of a decoded row group."""
+    read = [c for c in source.components if c.weight > 0]
+    return sum(c.weight * c.dataset.mean_group_bytes() for c in read)
 
 
 def _mean_row_bytes(source: StaticMixtureWorkSource) -> float:

@@ -19,6 +19,7 @@ from zephon.work.refs import Refs
 from zephon.work.source import LaneStream
 
 TASK_BYTES = 3 << 20
+MOST_TASK_BYTES = 12 << 20
 FIRST_TASK_BYTES = 128 << 10
 LANE_BYTES = 256 << 10
 _BYTES_PER_TOKEN = 4

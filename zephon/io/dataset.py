@@ -176,6 +176,11 @@ class Dataset:
         total = self.total()
         return sum(shard.decoded_bytes for shard in self.shards) / total if total else 0.0
 
+    def mean_group_bytes(self) -> float:
+        """Mean bytes of a decoded row group; 0.0 without rows."""
+        groups = sum(len(shard.group_rows) for shard in self.shards)
+        return self.mean_row_bytes() * self.total() / groups if groups else 0.0
+
     def fields(self) -> tuple[Field, ...]:
         """Top-level columns: of all footers, or of the first 64 rows for JSONL and memory."""
         return self.seen_fields

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 from zephon.batches.token_fields import TOKEN_FIELDS
 from zephon.errors import NotYetError, PlanError, nearest
 from zephon.io.fields import Column
 from zephon.planner.logical import Fetch, Node, ReadComponent
 from zephon.planner.tree import top_first
+
+ALIGNED_FIELDS = ("attention_mask", "loss_mask", "labels", "token_type_ids", "segment_ids")
 
 
 def find_token_field(below: Node, asked: str) -> str:
@@ -41,31 +45,40 @@ def find_token_field(below: Node, asked: str) -> str:
 
 
 def find_aligned(below: Node, tokens_field: str) -> tuple[str, ...]:
-    """Say which fields of the source beside the tokens hold an integer a token.
+    """Say which fields of the source hold one integer a token: those of ``ALIGNED_FIELDS``.
 
-    All lists of integers count: whether they are as long as the tokens shows row by row.
+    Other lists beside the tokens may be anything (boxes, tags), so they are left out, with a
+    warning.
 
     Raises:
         PlanError: a component lacks one, or there is a field named ``positions`` already.
-        NotYetError: a field holds lists of other numbers, which would be left out in silence.
+        NotYetError: one holds floats or booleans.
     """
     if below.token_fields():
         return ()
     fetch = next(node for node in top_first(below) if isinstance(node, Fetch))
     kinds = {f.name: f.kind for component in fetch.components for f in component.fields}
-    lists = [name for name, kind in kinds.items() if kind in ("tokens", "numbers")]
-    aligned = tuple(name for name in lists if name != tokens_field)
+    if "positions" in kinds:
+        raise PlanError(
+            "pack_flat: the data have a field 'positions', which packing makes anew; rename it"
+        )
+    aligned = tuple(name for name in ALIGNED_FIELDS if name in kinds and name != tokens_field)
     for name in aligned:
-        if name == "positions":
-            raise PlanError(
-                "pack_flat: the data have a field 'positions', which packing makes anew; rename it"
-            )
         if kinds[name] == "numbers":
             raise NotYetError(
-                f"pack_flat: field {name!r} holds lists of floats or booleans beside the tokens; "
-                "packing these is not there yet; store integers, or leave the field out"
+                f"pack_flat: field {name!r} holds lists of floats or booleans; packing these is "
+                "not there yet; store integers, or leave the field out"
             )
     check_reads(tuple(Column(path=name, kind="tokens") for name in aligned), below, "pack_flat")
+    lists = [name for name, kind in kinds.items() if kind in ("tokens", "numbers")]
+    others = [name for name in lists if name not in (tokens_field, *aligned)]
+    if others:
+        warnings.warn(
+            f"pack_flat: lists of numbers in {', '.join(map(repr, others))} are left out of packed "
+            f"rows; packed with the tokens are fields named {', '.join(ALIGNED_FIELDS)}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     return aligned
 
 
