@@ -8,7 +8,7 @@ from typing import Any, Literal
 from zephon.errors import NotYetError, PlanError, nearest
 
 DEFAULT_RUN_ID = "default_run_id"
-DEFAULT_MEMORY_BUDGET = 160 << 20
+DEFAULT_MEMORY_BUDGET = 144 << 20
 MOST_DEFAULT_BUDGET = 1 << 30
 
 IpcTransport = Literal["socketpair", "pipe"]

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-RELEASE_BYTES = 48 << 20
+RELEASE_BYTES = 24 << 20
 
 T = TypeVar("T")
 

@@ -10,6 +10,8 @@ from zephon.errors import DataError, DatasetError, ShardError
 from zephon.io import Dataset
 from zephon.io.fields import TEXT, TOKENS, Column, Field
 from zephon.io.formats import parquet
+from zephon.io.group_cache import GroupCache
+from zephon.io.reader import RowReader
 
 
 @pytest.fixture(name="parquet")
@@ -309,3 +311,17 @@ def test_hive_directories_are_passed_over_with_their_columns(tmp_path, read):
     dataset = Dataset.from_path("d", tmp_path)
     assert read(dataset, Column("lang", "text")).values() == ["fr"]
     assert dataset.passed_over == ("lang=en: a directory; only direct children are read",)
+
+
+def test_a_file_written_to_while_it_is_open_is_refused(tmp_path):
+    """The run goes on with no row of another file, whatever layout it has."""
+    table = pa.table({"text": [f"old {i}" for i in range(20)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
+    dataset = Dataset.from_path("d", str(tmp_path))
+    reader = RowReader(
+        dataset, (Column("text", "text"),), payload=False, cache=GroupCache(limit_bytes=0)
+    )
+    reader.take(np.array([0]), np.array([0]))
+    os.utime(tmp_path / "a.parquet", ns=(1, 1))
+    with pytest.raises(ShardError, match="written to since"):
+        reader.take(np.array([0]), np.array([15]))

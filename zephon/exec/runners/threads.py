@@ -82,6 +82,7 @@ class ThreadsRunner(Runner):
         self._lock = threading.Condition()
         self._pool: ThreadPoolExecutor | None = _POOL.enter()
         self._waiting: deque[tuple[Future, Callable[[], object]]] = deque()
+        self._claimed = 0  # tasks handed to the pool and not finished
         self._running = 0
 
     def submit(self, task: Callable[[], T]) -> Handle[T]:
@@ -113,19 +114,24 @@ class ThreadsRunner(Runner):
 
     def _start_next(self, finished: int) -> None:
         with self._lock:
-            self._running -= finished
-            if not self._running:
-                self._lock.notify_all()
-            while self._pool is not None and self._waiting and self._running < self.workers:
+            self._claimed -= finished
+            while self._pool is not None and self._waiting and self._claimed < self.workers:
                 future, task = self._waiting.popleft()
+                self._claimed += 1
                 try:
                     self._pool.submit(self._run, future, task)
                 except RuntimeError:  # the interpreter is ending: nothing starts any more
+                    self._claimed -= 1
                     future.cancel()
-                else:
-                    self._running += 1
 
     def _run(self, future: Future, task: Callable[[], object]) -> None:
+        # Counted here and not where it is submitted: Ctrl-C may come between the two, and
+        # ``close`` must wait for what runs, no more and no less.
+        with self._lock:
+            if self._pool is None:
+                future.cancel()
+                return
+            self._running += 1
         try:
             if future.set_running_or_notify_cancel():
                 try:
@@ -133,4 +139,7 @@ class ThreadsRunner(Runner):
                 except BaseException as exc:  # the waiter raises it
                     future.set_exception(exc)
         finally:
+            with self._lock:
+                self._running -= 1
+                self._lock.notify_all()
             self._start_next(finished=1)
