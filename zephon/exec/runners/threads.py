@@ -84,6 +84,7 @@ class ThreadsRunner(Runner):
         self._waiting: deque[tuple[Future, Callable[[], object]]] = deque()
         self._claimed = 0  # tasks handed to the pool and not finished
         self._running = 0
+        self._handed: set[Future] = set()  # what the pool has and has not begun
 
     def submit(self, task: Callable[[], T]) -> Handle[T]:
         """Queue a task; it starts as soon as a worker is free."""
@@ -101,7 +102,8 @@ class ThreadsRunner(Runner):
         with self._lock:
             pool, self._pool = self._pool, None
             waiting, self._waiting = self._waiting, deque()
-        for future, _ in waiting:
+            handed, self._handed = self._handed, set()
+        for future in (*handed, *(future for future, _ in waiting)):
             future.cancel()
         if pool is None:
             return
@@ -118,6 +120,7 @@ class ThreadsRunner(Runner):
             while self._pool is not None and self._waiting and self._claimed < self.workers:
                 future, task = self._waiting.popleft()
                 self._claimed += 1
+                self._handed.add(future)
                 try:
                     self._pool.submit(self._run, future, task)
                 except RuntimeError:  # the interpreter is ending: nothing starts any more
@@ -128,6 +131,7 @@ class ThreadsRunner(Runner):
         # Counted here and not where it is submitted: Ctrl-C may come between the two, and
         # ``close`` must wait for what runs, no more and no less.
         with self._lock:
+            self._handed.discard(future)
             if self._pool is None:
                 future.cancel()
                 return
