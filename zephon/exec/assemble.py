@@ -1,9 +1,10 @@
 """Placed rows to batch buffers: each token is copied once, from the segment's output to its row.
 
-Neighbouring pieces that lie side by side in one source buffer are copied as one slice, so packing
-whole documents in order costs a few large copies a batch. Rows of up to ``ASSEMBLED_BYTES`` are
-gathered at once and batches are views of that buffer: a batch that is kept keeps its neighbours'
-memory too.
+Where several lanes share a buffer, what is left of a mostly used one is copied once more before:
+see ``rows.py``. Neighbouring pieces that lie side by side in one source buffer are copied as one
+slice, so packing whole documents in order costs a few large copies a batch. Rows of up to
+``ASSEMBLED_BYTES`` are gathered at once and batches are views of that buffer: a batch that is kept
+keeps its neighbours' memory too.
 """
 
 from __future__ import annotations

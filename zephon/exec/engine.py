@@ -1,7 +1,7 @@
 """Runs a plan: draws → segments on workers → a policy a lane → assembler → bounded queue.
 
-``Engine.items`` is the whole machine in one loop. Everything a caller can see depends on lanes and
-rows; threads, task sizes and queue depths only change when it comes.
+``Engine._groups`` is the whole machine in one loop. Everything a caller can see depends on lanes
+and rows; threads, task sizes and queue depths only change when it comes.
 """
 
 from __future__ import annotations

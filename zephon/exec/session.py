@@ -127,7 +127,9 @@ def open_engine(
     found = list(differences(restored["recipe"], identity.recipe))
     if found:
         shown = "; ".join(found[:_MOST_DIFFERENCES])
-        more = f"; and {len(found) - _MOST_DIFFERENCES} more" if len(found) > 12 else ""
+        more = (
+            f"; and {len(found) - _MOST_DIFFERENCES} more" if len(found) > _MOST_DIFFERENCES else ""
+        )
         raise CheckpointError(
             f"restore: the checkpoint belongs to another recipe: {shown}{more}; "
             "restore it with the recipe that it was taken from"

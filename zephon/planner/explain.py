@@ -79,7 +79,7 @@ def _physical_lines(node: PhysicalNode) -> list[str]:
 def _call(node: object) -> str:
     """Show a node as a call, without the fields that are at their default, off, or empty."""
     shown = []
-    for f in fields(node):  # type: ignore[arg-type]
+    for f in fields(node):  # type: ignore[arg-type]  # any dataclass: node, step or layout
         value = getattr(node, f.name)
         usual = (f.default,) if f.default is not MISSING else _OFF
         if f.name in _HIDDEN or (value in usual and f.name != "columns"):

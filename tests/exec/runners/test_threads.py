@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -290,3 +290,36 @@ def test_a_fork_before_the_first_thread_works():
         [sys.executable, "-c", script], timeout=2 * GUARD, capture_output=True, text=True
     )
     assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_closing_cancels_what_the_pool_was_handed_and_had_not_begun():
+    """Whoever waits for such a task must wake up: the pool itself forgets it in silence."""
+    go = threading.Event()
+    busy, closed = ThreadsRunner(16), ThreadsRunner(4)
+    try:
+        for _ in range(16):
+            busy.submit(lambda: go.wait(30))
+        handle = closed.submit(lambda: 1)
+        closed.close()
+        with pytest.raises(CancelledError):
+            handle.result(timeout=30)
+    finally:
+        go.set()
+        busy.close()
+
+
+def test_an_interrupt_while_a_task_is_handed_over_leaves_nothing_to_wait_for(monkeypatch):
+    runner = ThreadsRunner(2)
+    submit = ThreadPoolExecutor.submit
+
+    def interrupted(pool, *arguments):
+        submit(pool, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        runner.submit(lambda: 1)
+    closing = threading.Thread(target=runner.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    assert not closing.is_alive()
