@@ -1,8 +1,8 @@
 import numpy as np
 
 from zephon import seeds
-from zephon.work import feistel as feistel_module
-from zephon.work.feistel import feistel
+from zephon.work.order import feistel as feistel_module
+from zephon.work.order.feistel import feistel
 
 
 def one(positions: np.ndarray, size: int, key: int, *, inverse: bool = False) -> np.ndarray:

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon import seeds
-from zephon.work.feistel import feistel
+from zephon.work.order.feistel import feistel
 
 SORTED_BELOW = 64
 """Ranges shorter than this are sorted by hash; the sort packs an item's number in six bits."""
 
-MOST_RANGES = 1 << 20
-"""Short ranges that one call may sort: a range's number has twenty bits of the sort key."""
+_ITEMS_AT_A_TIME = 16_384  # of short ranges; the arrays of so many fit into a core's own cache
 
 _Method = Callable[
     [NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]],
@@ -128,11 +128,31 @@ def _look_up(
     keys: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
     """Sort the items of each short range by their hashes, and read off those asked for."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1])
+    if total <= _ITEMS_AT_A_TIME + SORTED_BELOW:
+        return _look_up_at_once(positions, lengths, sizes, keys)
+    result = np.empty(len(positions), dtype=np.int64)
+    parts = np.searchsorted(ends, np.arange(_ITEMS_AT_A_TIME, total, _ITEMS_AT_A_TIME))
+    ranges = [0, *parts.tolist(), len(sizes)]
+    asked = np.concatenate(([0], np.cumsum(lengths)))[ranges].tolist()
+    for (first, last), (start, stop) in zip(pairwise(ranges), pairwise(asked), strict=True):
+        some = slice(first, last)
+        result[start:stop] = _look_up_at_once(
+            positions[start:stop], lengths[some], sizes[some], keys[some]
+        )
+    return result
+
+
+def _look_up_at_once(
+    positions: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+) -> NDArray[np.int64]:
     table = _hashes(sizes, keys)
     if len(sizes) > 1:
         # The range's number above the hash: one sort orders all ranges, each in its place.
-        if len(sizes) > MOST_RANGES:
-            raise ValueError(f"permute: at most {MOST_RANGES} short ranges, got {len(sizes)}")
         numbers = np.arange(len(sizes), dtype=np.uint64) << _RANGE_SHIFT
         np.bitwise_or(table, np.repeat(numbers, sizes), out=table)
         positions = np.repeat(np.cumsum(sizes) - sizes, lengths) + positions

@@ -15,25 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon import seeds
-from zephon.work.order import places
+from zephon.work.order.permutation import places
+from zephon.work.order.runs import Runs
 
 GRANULES_PER_PASS = 16
 """A lane's share of a pass is cut into about this many granules, unless chunk_size cuts finer."""
 
 _FEW = 2  # granules of a draw that are looked up one by one: the last serves the next draw too
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Neighbouring rows of a pass that one lane takes one after another; all shape [runs]."""
-
-    pass_index: NDArray[np.int64]
-    start: NDArray[np.int64]  # position in the pass
-    length: NDArray[np.int64]
-
-    def slice(self, start: int, stop: int) -> Runs:
-        """Give the runs from ``start`` up to ``stop``; they share this object's memory."""
-        return Runs(self.pass_index[start:stop], self.start[start:stop], self.length[start:stop])
 
 
 @dataclass(frozen=True, slots=True)

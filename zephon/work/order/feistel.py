@@ -1,7 +1,8 @@
 """A permutation of a long range by arithmetic: no table, any position at any time.
 
 Positions are cells of a rectangle; in turns, each row is shifted by a hash of its column, and each
-column by a hash of its row. Below about 64 items the shifts are too few to be fair: see order.py.
+column by a hash of its row. Below about 64 items the shifts are too few to be fair: permutation.py
+sorts those.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ out as neighbours more often than by chance would have it: by a part in size wit
 sqrt(size) with six.
 """
 
-_ONE = np.uint64(1)
-_HALF = np.uint64(32)
-_ROUND_MARKS = tuple(np.uint64(number << 56) for number in range(ROUNDS))
+# Arrays without axes: over few positions an operand of shape [1] takes twice as long.
+_ONE = np.array(1, dtype=np.uint64)
+_HALF = np.array(32, dtype=np.uint64)
+_ROUND_MARKS = tuple(np.array(number << 56, dtype=np.uint64) for number in range(ROUNDS))
 _BLOCK = 16_384  # positions worked on at a time: five such arrays fit into a core's own cache
 
 
@@ -64,7 +66,7 @@ def feistel(
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The rectangle under each position; all arrays uint64, shape [positions], or [1] for all."""
+    """The rectangle under each position; all arrays uint64, shape [positions], or [] for all."""
 
     height: NDArray[np.uint64]
     width: NDArray[np.uint64]
@@ -79,11 +81,11 @@ class _Cells:
         height = np.ceil(np.sqrt(limit)).astype(np.uint64)
         width = (limit + height - _ONE) // height
         if len(sizes) == 1:
-            return cls(height, width, limit, keys)
+            return cls(*(each.reshape(()) for each in (height, width, limit, keys)))
         return cls(*(np.repeat(each, lengths) for each in (height, width, limit, keys)))
 
     def part(self, which: slice | NDArray[np.int64]) -> _Cells:
-        if len(self.limit) == 1:
+        if self.limit.ndim == 0:
             return self
         return _Cells(self.height[which], self.width[which], self.limit[which], self.key[which])
 

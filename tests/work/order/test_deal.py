@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zephon import seeds
-from zephon.work.deal import Deal
-from zephon.work.order import Permutation
+from zephon.work.order.deal import Deal
+from zephon.work.order.permutation import Permutation
 
 ROWS = st.integers(1, 40) | st.integers(1, 3000)
 CHUNKS = st.sampled_from([1, 2, 5, 16384])

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zephon import seeds
-from zephon.work.order import MOST_RANGES, Permutation, permute, places
+from zephon.work.order.permutation import Permutation, permute, places
 
 KEYS = st.integers(0, 2**64 - 1)
 
@@ -84,10 +84,20 @@ def test_does_not_touch_what_it_reads() -> None:
         Permutation(size, 1).places(positions)
 
 
-def test_too_many_short_ranges_are_refused() -> None:
-    ones = np.ones(MOST_RANGES + 1, dtype=np.int64)
-    with pytest.raises(ValueError, match=f"at most {MOST_RANGES} short ranges, got"):
-        permute(ones - 1, ones, ones, ones.astype(np.uint64))
+@pytest.mark.parametrize("size", [1, 3, 63, None])
+def test_very_many_short_ranges_equal_a_few_at_a_time(size: int | None) -> None:
+    rng = seeds.generator(4)
+    number = 3_000_000 if size == 1 else 40_000
+    sizes = rng.integers(1, 64, size=number) if size is None else np.full(number, size)
+    lengths = rng.integers(0, 3, size=number)
+    positions = rng.integers(np.repeat(sizes, lengths))
+    keys = seeds.subkeys(5, np.arange(number))
+    found = permute(positions, lengths, sizes, keys)
+    starts = np.cumsum(lengths) - lengths
+    for first in range(0, number, number // 20):
+        some, asked = slice(first, first + 10), slice(starts[first], starts[first + 10])
+        few = permute(positions[asked], lengths[some], sizes[some], keys[some])
+        assert (found[asked] == few).all()
 
 
 @pytest.mark.parametrize("size", [2, 5, 17, 63, 64, 65, 66, 81, 100, 127])
