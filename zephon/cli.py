@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from zephon import index_command
 from zephon.demo import run as demo
 from zephon.errors import ZephonError
 from zephon.version import __version__
@@ -28,7 +29,10 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-COMMANDS = (Command("demo", demo.SUMMARY, demo.add_arguments, demo.run),)
+COMMANDS = (
+    Command("demo", demo.SUMMARY, demo.add_arguments, demo.run),
+    Command("index", index_command.SUMMARY, index_command.add_arguments, index_command.run),
+)
 
 # what shells report for Ctrl-C, and for a reader that has gone
 _INTERRUPTED, _BROKEN_PIPE = 130, 141

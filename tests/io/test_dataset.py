@@ -106,6 +106,25 @@ def test_shard_ids_in_memory_must_be_int(key):
         Dataset.from_dict("d", {key: InMemoryShard([])})
 
 
+@pytest.mark.parametrize(
+    "key", [2**63, -(2**63) - 1, 2**70, np.uint64(2**63), 1 << 20_000], ids=hex
+)
+def test_shard_ids_in_memory_must_be_numbers_of_64_bits(key):
+    with pytest.raises(DatasetError, match=r"'d': shard ids must be from -2\^63 to 2\^63 - 1, got"):
+        Dataset.from_dict("d", {key: InMemoryShard([])})
+
+
+def test_the_least_and_the_largest_shard_id():
+    shards = {key: InMemoryShard([{}]) for key in (2**63 - 1, -(2**63))}
+    assert Dataset.from_dict("d", shards).ids().tolist() == [-(2**63), 2**63 - 1]
+
+
+@pytest.mark.parametrize("shards", [[InMemoryShard([])], None, InMemoryShard([]), "abc"])
+def test_shards_in_memory_must_have_ids(shards):
+    with pytest.raises(DatasetError, match=r"shards must be a dict from shard id to .* got"):
+        Dataset.from_dict("d", shards)
+
+
 def test_rows_in_memory_must_be_wrapped():
     with pytest.raises(DatasetError, match=r"shard 0: rows must be an InMemoryShard, got a list"):
         Dataset.from_dict("d", {0: [{"text": "a"}]})

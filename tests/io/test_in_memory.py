@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
+from zephon.errors import DatasetError
 from zephon.io import InMemoryShard
 from zephon.io.in_memory import estimated_bytes
 
@@ -34,6 +35,20 @@ def test_an_empty_shard_and_pickling():
     assert shard[0] == {"a": 1}
     with pytest.raises(IndexError):
         InMemoryShard([])[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [(None, "NoneType"), (5, "int"), ("abc", "str"), (b"abc", "bytes"), ({"text": ["a"]}, "dict")],
+)
+def test_what_is_no_rows_is_refused(rows, kind):
+    with pytest.raises(DatasetError, match=rf"rows must be a list of rows, got {kind}; put rows"):
+        InMemoryShard(rows)
+
+
+def test_rows_that_fail_while_they_are_made_say_so_themselves():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        InMemoryShard({"n": n + 1} for n in (1, None))
 
 
 @pytest.mark.parametrize(

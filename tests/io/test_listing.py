@@ -26,7 +26,7 @@ def test_only_data_is_read_and_the_rest_is_listed_with_its_reason(listed):
     listing = listed(
         "b.parquet", "a.parquet", "_SUCCESS", ".a.parquet.crc", "x.crc", "c.parquet.tmp", "README",
         "notes.md", ".hidden.parquet", "_metadata", "lang=en/", "index.json", "d.parquet~",
-        "z.jsonl.bz2", "z.jsonl.xz", "z.json", "z.ndjson", "z.vortex",
+        "_catalog.arrow", "z.jsonl.bz2", "z.jsonl.xz", "z.json", "z.ndjson", "z.vortex",
     )  # fmt: skip
     assert listing.kind == "parquet"
     assert listing.files == ("a.parquet", "b.parquet")
@@ -35,10 +35,11 @@ def test_only_data_is_read_and_the_rest_is_listed_with_its_reason(listed):
         ".hidden.parquet: hidden",
         "README: not data",
         "_SUCCESS: a marker",
+        "_catalog.arrow: a catalogue; not used",
         "_metadata: a marker",
         "c.parquet.tmp: temporary",
         "d.parquet~: temporary",
-        "index.json: an index; not used yet",
+        "index.json: an index; not used",
         "lang=en: a directory; only direct children are read",
         "notes.md: not data",
         "x.crc: a checksum",

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from zephon.errors import DatasetError, DatasetNotFoundError, NotYetError
@@ -37,9 +39,25 @@ def test_a_path_is_made_absolute(tmp_path, monkeypatch):
     assert local_directory("d", "~/data") == (tmp_path / "data").resolve()
 
 
-@pytest.mark.parametrize("path", ["", b"x"])
+@pytest.mark.parametrize("path", ["", b"x", "a\0b", Path("a\0b"), None])
 def test_a_path_must_be_text(path):
-    with pytest.raises(DatasetError, match="path must be a non-empty str"):
+    with pytest.raises(DatasetError, match="path must be a non-empty str without NUL, got"):
+        local_directory("d", path)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("circle/data", "Symlink loop"),
+        ("~nobody-of-that-name/data", "home directory"),
+        ("n" * 300, "name too long"),
+        ("\ud800", "can't encode"),
+    ],
+)
+def test_a_path_that_cannot_be_looked_up(path, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(DatasetError, match=f"must be one that can be looked up, got .*{why}.*pass"):
         local_directory("d", path)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -18,15 +16,15 @@ from zephon.io.fields import Field
 from zephon.io.formats import FORMATS
 from zephon.io.formats.memory import Memory, in_memory_shard
 from zephon.io.in_memory import InMemoryShard
-from zephon.io.listing import list_directory
 from zephon.io.location import check_name, local_directory
+from zephon.io.opening import FILE_FORMATS, open_directory
 from zephon.io.shard import Shard
+from zephon.io.shards import Shards
 
 __all__ = ["Dataset", "InMemoryShard", "Shard"]
 
-_FILE_FORMATS = {kind: known.suffixes for kind, known in FORMATS.items() if known.suffixes}
 _NOT_YET = ("lance", "litdata", "mds", "vortex")
-_COUNTING_THREADS = 8
+_RECORDED_SHARDS = 4096
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,50 +51,49 @@ class Dataset:
     name: str
     kind: str
     path: str | None
-    shards: tuple[Shard, ...]
+    shards: Shards
     passed_over: tuple[str, ...] = ()
     shard_ids: tuple[int, ...] | None = None
     seen_fields: tuple[Field, ...] = field(default=(), compare=False)
     fields_complete: bool = field(default=False, compare=False)
-    _counts: NDArray[np.int64] = field(init=False, compare=False)
-    _bytes: NDArray[np.int64] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        object.__setattr__(self, "_counts", _fixed([shard.rows for shard in self.shards]))
-        object.__setattr__(self, "_bytes", _fixed([shard.bytes for shard in self.shards]))
 
     @classmethod
     def from_path(
         cls, name: str, path: str | os.PathLike[str], *, fmt: str | None = None
     ) -> Dataset:
-        """Open a local directory of Parquet or JSONL files and count their rows.
+        """Open a local directory of Parquet or JSONL files.
+
+        Rows are counted by the first of these that is there: ``_catalog.arrow``, ``index.json``,
+        ``_index.json``, the files themselves. One that cannot be right is passed by with a
+        ``RuntimeWarning``. ``zephon index`` makes them.
 
         Args:
             name: usable as one part of a path.
             path: the directory; only its direct children are read.
-            fmt: "parquet" or "jsonl"; None decides by the files' suffixes.
+            fmt: "parquet" or "jsonl"; None decides by the index, or by the files' suffixes.
 
         Raises:
             DatasetNotFoundError: nothing lies at the path.
-            DatasetError: a wrong name or format, no data file, or files of two formats.
+            DatasetError: a wrong name or format, no data file, files of two formats, or a file
+                that the index names is not there.
             NotYetError: a store or a format that is documented but not there yet.
-            ShardError: a data file cannot be read.
+            ShardError: a data file cannot be read, or is not what the index says.
         """
         check_name(name)
         _check_format(name, fmt)
         directory = local_directory(name, path)
-        listing = list_directory(name, directory, _FILE_FORMATS, fmt)
-        shards = _count(name, listing.kind, [directory / file for file in listing.files])
-        fields, complete = FORMATS[listing.kind].fields(name, shards)
+        opened = open_directory(name, directory, fmt)
         return cls(
             name=name,
-            kind=listing.kind,
+            kind=opened.kind,
             path=str(directory),
-            shards=shards,
-            passed_over=listing.passed_over,
-            seen_fields=fields,
-            fields_complete=complete,
+            shards=opened.shards,
+            passed_over=opened.passed_over,
+            seen_fields=opened.fields,
+            fields_complete=opened.fields_complete,
         )
 
     @classmethod
@@ -108,14 +105,24 @@ class Dataset:
             shards: rows by shard id.
 
         Raises:
-            DatasetError: a wrong name, an id that is no int, or rows in anything but an
+            DatasetError: a wrong name, an id that is no int of 64 bits, or rows in anything but an
                 ``InMemoryShard``.
         """
         check_name(name)
+        if not isinstance(shards, Mapping):
+            raise DatasetError(
+                f"dataset {name!r}: shards must be a dict from shard id to InMemoryShard, got "
+                f"{type(shards).__name__}; pass {{0: InMemoryShard(rows)}}"
+            )
         for key, rows in shards.items():
             if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
                 raise DatasetError(
                     f"dataset {name!r}: shard ids must be int, got {key!r}; number the shards"
+                )
+            if not -(2**63) <= key < 2**63:
+                raise DatasetError(
+                    f"dataset {name!r}: shard ids must be from -2^63 to 2^63 - 1, got one of "
+                    f"{int(key).bit_length()} bits; number the shards"
                 )
             if not isinstance(rows, InMemoryShard):
                 raise DatasetError(
@@ -123,7 +130,7 @@ class Dataset:
                     f"{type(rows).__name__}; pass InMemoryShard(rows)"
                 )
         keys = sorted(int(key) for key in shards)
-        described = tuple(in_memory_shard(key, shards[key]) for key in keys)
+        described = Shards.of([in_memory_shard(key, shards[key]) for key in keys], directory="")
         fields, complete = FORMATS[Memory.kind].fields(name, described)
         return cls(
             name=name,
@@ -146,26 +153,39 @@ class Dataset:
 
     def ids(self) -> NDArray[np.int64]:
         """Shard ids in ascending order, shape [shards]: positions, or the keys of ``from_dict``."""
-        return _fixed(range(len(self.shards)) if self.shard_ids is None else self.shard_ids)
+        if self.shard_ids is None:
+            ids = np.arange(len(self.shards))
+        else:
+            ids = np.array(self.shard_ids, np.int64)
+        ids.flags.writeable = False
+        return ids
 
     def counts(self) -> NDArray[np.int64]:
         """Rows of each shard, shape [shards], int64, aligned with ``ids()``; read-only."""
-        return self._counts
+        return self.shards.rows
 
     def raw_bytes(self) -> NDArray[np.int64]:
         """Bytes of each shard, shape [shards], int64: file sizes, or an estimate in memory."""
-        return self._bytes
+        return self.shards.bytes
+
+    def group_counts(self) -> NDArray[np.int64]:
+        """Row groups of each shard, shape [shards], int64; the unit of decoding."""
+        return self.shards.group_counts()
+
+    def group_sizes(self) -> NDArray[np.int64]:
+        """Rows of each row group, shard after shard, shape [row groups], int64; read-only."""
+        return self.shards.group_rows
 
     def total(self) -> int:
         """Rows of all shards."""
-        return int(self._counts.sum())
+        return int(self.shards.rows.sum())
 
     def __len__(self) -> int:
         return self.total()
 
     def max_count(self) -> int:
         """Rows of the largest shard; 0 without shards."""
-        return int(self._counts.max(initial=0))
+        return int(self.shards.rows.max(initial=0))
 
     def shard_count(self) -> int:
         """Number of shards, empty ones too."""
@@ -174,11 +194,11 @@ class Dataset:
     def mean_row_bytes(self) -> float:
         """Mean bytes of a row once decompressed, all columns; 0.0 without rows. Sizes tasks."""
         total = self.total()
-        return sum(shard.decoded_bytes for shard in self.shards) / total if total else 0.0
+        return int(self.shards.decoded_bytes.sum()) / total if total else 0.0
 
     def mean_group_bytes(self) -> float:
         """Mean bytes of a decoded row group; 0.0 without rows."""
-        groups = sum(len(shard.group_rows) for shard in self.shards)
+        groups = len(self.group_sizes())
         return self.mean_row_bytes() * self.total() / groups if groups else 0.0
 
     def fields(self) -> tuple[Field, ...]:
@@ -187,7 +207,23 @@ class Dataset:
 
     def manifest(self) -> tuple[tuple[str, int, int], ...]:
         """What the dataset is made of: (name, rows, bytes) of each shard."""
-        return tuple((shard.name, shard.rows, shard.bytes) for shard in self.shards)
+        counts, sizes = self.counts().tolist(), self.raw_bytes().tolist()
+        return tuple(zip(self.shards.names.to_pylist(), counts, sizes, strict=True))
+
+    def recorded_manifest(self) -> list[Any] | dict[str, Any]:
+        """What a checkpoint says of the data, as JSON values.
+
+        The manifest; above 4,096 shards, how many they are, their rows and bytes, and the digest of
+        all names, rows and bytes.
+        """
+        if len(self.shards) <= _RECORDED_SHARDS:
+            return [list(shard) for shard in self.manifest()]
+        return {
+            "shards": len(self.shards),
+            "rows": self.total(),
+            "bytes": int(self.raw_bytes().sum()),
+            "sha256": self.shards.digest(),
+        }
 
     def __repr__(self) -> str:
         plural = "" if len(self.shards) == 1 else "s"
@@ -208,7 +244,7 @@ class Dataset:
 
 
 def _check_format(name: str, fmt: str | None) -> None:
-    if fmt is None or (isinstance(fmt, str) and fmt in _FILE_FORMATS):
+    if fmt is None or (isinstance(fmt, str) and fmt in FILE_FORMATS):
         return
     if isinstance(fmt, str) and fmt in _NOT_YET:
         raise NotYetError(
@@ -217,22 +253,5 @@ def _check_format(name: str, fmt: str | None) -> None:
         )
     raise DatasetError(
         f"dataset {name!r}: Unknown format kind {fmt!r}; "
-        f"{nearest(str(fmt), [*_FILE_FORMATS, *_NOT_YET])}"
+        f"{nearest(str(fmt), [*FILE_FORMATS, *_NOT_YET])}"
     )
-
-
-def _count(name: str, kind: str, paths: list[Path]) -> tuple[Shard, ...]:
-    known = FORMATS[kind]
-    if len(paths) == 1:
-        return (known.count(name, paths[0]),)
-    pool = ThreadPoolExecutor(min(_COUNTING_THREADS, len(paths)), "zephon-count")
-    try:
-        return tuple(pool.map(lambda path: known.count(name, path), paths))
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _fixed(values: Any) -> NDArray[np.int64]:
-    array = np.array(values, dtype=np.int64)
-    array.flags.writeable = False
-    return array

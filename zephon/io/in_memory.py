@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from zephon.errors import DatasetError
+
 _SAMPLED = 64  # rows looked at to estimate the size of a shard
 
 
@@ -14,6 +16,9 @@ class InMemoryShard:
     """A list of rows with the face of a shard; the rows stay the user's own objects.
 
     Rows that a pipeline hands out are copies, so nothing written to them comes back here.
+
+    Raises:
+        DatasetError: it was given no rows: one text or mapping, or what cannot be gone through.
 
     >>> shard = InMemoryShard([{"text": "one"}, {"text": "two"}])
     >>> len(shard), shard[1], shard.getsamples([1, 0])
@@ -23,7 +28,17 @@ class InMemoryShard:
     __slots__ = ("_raw_bytes", "_rows")
 
     def __init__(self, rows: Iterable[Any]) -> None:
-        self._rows: tuple[Any, ...] = tuple(rows)
+        try:
+            # A text would give its letters as rows, a mapping its keys.
+            found = None if isinstance(rows, str | bytes | bytearray | Mapping) else iter(rows)
+        except TypeError:
+            found = None
+        if found is None:
+            raise DatasetError(
+                f"InMemoryShard: rows must be a list of rows, got {type(rows).__name__}; put rows "
+                "into a list, such as InMemoryShard([{'text': 'one'}])"
+            )
+        self._rows: tuple[Any, ...] = tuple(found)
         self._raw_bytes: int | None = None
 
     def __len__(self) -> int:

@@ -13,7 +13,11 @@ from pathlib import Path
 from zephon.errors import DatasetError
 
 _TEMPORARY = (".tmp", ".temp", ".part", ".partial", ".incomplete", ".crdownload", ".swp", "~")
-_INDEXES = ("index.json", "_index.json")
+_NOT_DATA = {
+    "index.json": "an index; not used",
+    "_index.json": "an index; not used",
+    "_catalog.arrow": "a catalogue; not used",
+}
 _NOT_YET = {
     ".jsonl.bz2": "JSONL compressed with bzip2 is not read yet",
     ".jsonl.xz": "JSONL compressed with xz is not read yet",
@@ -56,16 +60,9 @@ def list_directory(
     Raises:
         DatasetError: no data file, or data files of several formats.
     """
-    try:
-        with os.scandir(directory) as children:
-            entries = sorted(children, key=lambda entry: os.fsencode(entry.name))
-    except OSError as exc:
-        raise DatasetError(
-            f"dataset {name!r}: the directory {str(directory)!r} must be readable, got {exc}"
-        ) from exc
     found: dict[str, list[str]] = {}
     reasons: dict[str, str] = {}
-    for entry in entries:
+    for entry in sorted(_children(name, directory), key=lambda entry: os.fsencode(entry.name)):
         reason = _reason(entry)
         kind = None if reason else _kind(entry.name, suffixes)
         if kind is None:
@@ -89,6 +86,50 @@ def list_directory(
     return Listing(tuple(found[kind]), kind, tuple(f"{key}: {reasons[key]}" for key in order))
 
 
+def list_beside(
+    name: str,
+    directory: Path,
+    suffixes: Mapping[str, Collection[str]],
+    named: Collection[str],
+    index: str,
+) -> tuple[list[str], tuple[str, ...]]:
+    """Compare a directory with the files that an index names.
+
+    Args:
+        name: the dataset, for messages.
+        directory: an existing local directory.
+        suffixes: file suffixes of each known format.
+        named: the files that the index names.
+        index: the name of the index.
+
+    Returns:
+        Those named files that are not there or are directories, and a line for each other entry of
+        the directory.
+    """
+    entries = {entry.name: entry for entry in _children(name, directory)}
+    missing = [
+        file
+        for file in named
+        # A link costs a look at what it leads to: that is had when the file is opened.
+        if file not in entries or entries[file].is_dir(follow_symlinks=False)
+    ]
+    reasons = {}
+    for file in sorted(entries.keys() - set(named) - {index}, key=os.fsencode):
+        data = _kind(file, suffixes) and f"not in {index}"
+        reasons[file] = _reason(entries[file]) or data or _unknown(file)
+    return missing, tuple(f"{file}: {reason}" for file, reason in reasons.items())
+
+
+def _children(name: str, directory: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as children:
+            return list(children)
+    except OSError as exc:
+        raise DatasetError(
+            f"dataset {name!r}: the directory {str(directory)!r} must be readable, got {exc}"
+        ) from exc
+
+
 def _reason(entry: os.DirEntry[str]) -> str | None:
     """Why an entry cannot be data whatever its suffix is; None if it may be."""
     name = entry.name
@@ -100,8 +141,8 @@ def _reason(entry: os.DirEntry[str]) -> str | None:
         return "a directory; only direct children are read"
     if not entry.is_file():
         return "a broken link" if entry.is_symlink() else "not a regular file"
-    if name in _INDEXES:
-        return "an index; not used yet"
+    if name in _NOT_DATA:
+        return _NOT_DATA[name]
     if name.startswith("."):
         return "hidden" if not name.endswith(".crc") else "a checksum"
     if name.startswith("_"):

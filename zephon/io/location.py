@@ -18,16 +18,20 @@ def local_directory(name: str, path: str | os.PathLike[str]) -> Path:
 
     Raises:
         NotYetError: the path is remote, in a store that is documented but not there yet.
-        DatasetError: an unknown scheme, or something other than a directory.
+        DatasetError: no path, an unknown scheme, or something other than a directory.
         DatasetNotFoundError: nothing lies at the path.
     """
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(text, str) or not text:
-        raise DatasetError(f"dataset {name!r}: path must be a non-empty str, got {path!r}")
-    if scheme := _SCHEME.match(text):
-        _refuse_remote(name, text, scheme[1].lower())
-    directory = Path(text).expanduser().resolve()
-    if not directory.exists():
+    text = path_text(f"dataset {name!r}: path", path)
+    refuse_remote(name, text)
+    try:
+        directory = Path(text).expanduser().resolve()
+        found = directory.exists()
+    except (OSError, RuntimeError, ValueError) as exc:  # links in a circle, a name of no user, ...
+        raise DatasetError(
+            f"dataset {name!r}: path must be one that can be looked up, got {path!r}: {exc}; pass "
+            f"the directory that holds the data files"
+        ) from exc
+    if not found:
         raise DatasetNotFoundError(
             f"dataset {name!r}: nothing lies at {str(directory)!r}; {_closest(directory)}"
         )
@@ -37,6 +41,49 @@ def local_directory(name: str, path: str | os.PathLike[str]) -> Path:
             f"pass its directory {str(directory.parent)!r}"
         )
     return directory
+
+
+def path_text(what: str, path: object) -> str:
+    """Give a path as it is written.
+
+    Args:
+        what: the argument, for messages.
+        path: a str, or an object that stands for one.
+
+    Raises:
+        DatasetError: it is anything else, empty, or holds NUL.
+    """
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise DatasetError(f"{what} must be a non-empty str without NUL, got {path!r}")
+    return text
+
+
+def file_to_write(what: str, path: object, default: str) -> Path:
+    """Say where a file shall be written: at a path, or in the directory that lies there.
+
+    Args:
+        what: the argument, for messages.
+        path: of the file, or of a directory.
+        default: the file's name in a directory.
+
+    Raises:
+        DatasetError: it is no path, or the file can not be there.
+    """
+    target = Path(os.path.abspath(os.path.expanduser(path_text(what, path))))
+    if target.is_dir():
+        target /= default
+    if target.is_dir():
+        raise DatasetError(
+            f"{what}: {str(target)!r} must be a file, or not be there, and it is a directory; move "
+            f"it elsewhere"
+        )
+    if not target.parent.is_dir():
+        raise DatasetError(
+            f"{what} must lie in a directory that is there, got {str(target)!r}; make "
+            f"{str(target.parent)!r} first"
+        )
+    return target
 
 
 def check_name(name: object) -> None:
@@ -57,7 +104,17 @@ def check_name(name: object) -> None:
         )
 
 
-def _refuse_remote(name: str, path: str, scheme: str) -> None:
+def refuse_remote(name: str, path: str) -> None:
+    """Refuse a path that is not on this machine.
+
+    Raises:
+        NotYetError: it is in a store that is documented but not there yet.
+        DatasetError: it has an unknown scheme.
+    """
+    found = _SCHEME.match(path)
+    if found is None:
+        return
+    scheme = found[1].lower()
     if scheme in _REMOTE:
         raise NotYetError(
             f"dataset {name!r}: {scheme}:// is not supported yet, got {path!r}; "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +15,44 @@ from zephon.errors import ShardError
 from zephon.io.in_memory import InMemoryShard
 
 
+class ListedBy:
+    """The file that told of shards which were not looked at themselves.
+
+    It says nothing of when a shard was written, since a copied directory is as good as its
+    original. So the first look at a shard counts, and is remembered here for the whole dataset.
+
+    file: its name: "index.json", "_index.json" or "_catalog.arrow".
+    dataset: the name of the dataset, for messages.
+    """
+
+    __slots__ = ("_modified", "dataset", "file")
+
+    def __init__(self, file: str, dataset: str) -> None:
+        self.file = file
+        self.dataset = dataset
+        self._modified: dict[str, int] = {}
+
+    def modified(self, shard: str, mtime_ns: int) -> int:
+        """Give when a shard had been written at the first look; this one, if it is the first."""
+        return self._modified.setdefault(shard, mtime_ns)
+
+    def first_look(self, shard: str) -> int | None:
+        """Give when a shard had been written at the first look, if there was one."""
+        return self._modified.get(shard)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListedBy, (self.file, self.dataset)  # another process looks for itself
+
+    def command(self, directory: str) -> str:
+        """Give the command that makes the file anew."""
+        return f"zephon index{' --catalog' * self.file.endswith('.arrow')} {directory}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """What is known of one shard once it has been counted.
+    """What is known of one shard once it has been counted, or an index has told of it.
+
+    Two are equal if they have the same name, place, rows and bytes, whenever they were written.
 
     name: relative to the dataset's directory; for rows in memory, the user's key.
     path: the file, or "" for rows in memory.
@@ -23,9 +60,11 @@ class Shard:
     bytes: size of the file; for rows in memory, an estimate.
     decoded_bytes: bytes of all rows once decompressed, estimated where unknown.
     group_rows: rows of each row group (the unit of decoding), shape [groups], int64.
-    mtime_ns: when the file was last written; guards a running job against a changed file.
+    mtime_ns: when the file was last written; guards a running job against a changed file. 0 if
+        the file was not looked at.
     layout: what the format needs to find a row group; opaque to everyone else.
     memory: the rows themselves, for rows in memory.
+    listed_by: what told of the shard; None if the shard itself was read.
     """
 
     name: str
@@ -34,26 +73,76 @@ class Shard:
     bytes: int
     decoded_bytes: int = field(compare=False)
     group_rows: NDArray[np.int64] = field(compare=False, repr=False)
-    mtime_ns: int = 0
+    mtime_ns: int = field(default=0, compare=False)
     layout: object = field(default=None, compare=False, repr=False)
     memory: InMemoryShard | None = None
+    listed_by: ListedBy | None = field(default=None, compare=False, repr=False)
 
     @property
     def identity(self) -> Hashable:
-        """Equal for the same data, different for any other; keys decoded row groups."""
+        """Equal for the same data, different for any other; keys decoded row groups.
+
+        A file that was not looked at yet is looked at now.
+
+        Raises:
+            ShardError: an index tells of a file that is not there, or is a directory.
+        """
         if self.memory is not None:
             return self.memory
-        return (self.path, self.bytes, self.mtime_ns)
+        mtime_ns = self.mtime_ns
+        if self.listed_by is not None:
+            mtime_ns = self._first_look(self.listed_by)
+        return (self.path, self.bytes, mtime_ns)
 
     def check_unchanged(self, dataset: str, status: os.stat_result) -> None:
         """Refuse a file that was written to after its rows were counted.
 
         Raises:
-            ShardError: size or modification time differ from those seen at counting.
+            ShardError: size or modification time differ from those seen at counting; or, where an
+                index told of the shard, the size from the index's, or the time from that seen
+                first.
         """
-        if (status.st_size, status.st_mtime_ns) != (self.bytes, self.mtime_ns):
+        mtime_ns, since = self.mtime_ns, "its rows were counted"
+        if self.listed_by is not None:
+            if status.st_size != self.bytes:
+                raise self.stale(dataset, f"the file has {status.st_size} bytes, not {self.bytes}")
+            mtime_ns = self.listed_by.modified(self.name, status.st_mtime_ns)
+            since = "it was first read"
+        if (status.st_size, status.st_mtime_ns) != (self.bytes, mtime_ns):
             raise ShardError(
-                f"dataset {dataset!r}, shard {self.name!r}: the file must stay as it was when its "
-                f"rows were counted, but it was written to since ({self.bytes} bytes then, "
+                f"dataset {dataset!r}, shard {self.name!r}: the file must stay as it was when "
+                f"{since}, but it was written to since ({self.bytes} bytes then, "
                 f"{status.st_size} now); open the dataset again with Dataset.from_path"
             )
+
+    def stale(self, dataset: str, difference: str) -> ShardError:
+        """Make the error of a file that is not what was told of it."""
+        if self.listed_by is None:
+            return ShardError(
+                f"dataset {dataset!r}, shard {self.name!r}: the file must stay as it was when its "
+                f"rows were counted, but {difference}; open the dataset again"
+            )
+        return ShardError(
+            f"dataset {dataset!r}, shard {self.name!r}: the file must be as {self.listed_by.file} "
+            f"says, but {difference}; make that anew with "
+            f"`{self.listed_by.command(os.path.dirname(self.path))}`"
+        )
+
+    def _first_look(self, listed_by: ListedBy) -> int:
+        known = listed_by.first_look(self.name)
+        if known is not None:
+            return known
+        directory = os.path.dirname(self.path)
+        try:
+            status = os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError) as exc:
+            raise ShardError(
+                f"dataset {listed_by.dataset!r}, shard {self.name!r}: the file must be there, as "
+                f"{listed_by.file} in {directory!r} says, and it is not; put it back, or "
+                f"make {listed_by.file} anew with `{listed_by.command(directory)}`"
+            ) from exc
+        except OSError:
+            return 0  # whoever opens it says what is wrong
+        if stat.S_ISDIR(status.st_mode):
+            raise self.stale(listed_by.dataset, "it is a directory")
+        return listed_by.modified(self.name, status.st_mtime_ns)

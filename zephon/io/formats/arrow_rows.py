@@ -61,6 +61,20 @@ class TableRows(RowSource):
         positions = kept if self._positions is None else self._positions[kept]
         return TableRows(table, self._place, self._first_row, positions), places
 
+    def to_columns(self) -> tuple[list[pa.Array], dict[str, Any]] | None:
+        """Give the columns and, as JSON values, the rest; None for some rows of a group."""
+        arrays = [_as_one(column) for column in self._columns]
+        if self._positions is not None or not all(isinstance(a, pa.Array) for a in arrays):
+            return None
+        about = {"place": self._place, "first_row": self._first_row, "names": self._names}
+        return arrays, about
+
+    @classmethod
+    def of_columns(cls, arrays: list[pa.Array], about: dict[str, Any]) -> TableRows:
+        """Make the rows of what ``to_columns`` gave."""
+        table = pa.Table.from_arrays(arrays, names=about["names"])
+        return cls(table, about["place"], about["first_row"])
+
     def _value(self, name: str, scalar: pa.Scalar, index: int) -> Any:
         try:
             return python_value(scalar)
@@ -70,6 +84,11 @@ class TableRows(RowSource):
                 f"{self._place}, row {self._first_row + position}: field {name!r} must be UTF-8 "
                 f"text, got bytes that are not ({exc.reason}); mend or remove the row"
             ) from exc
+
+
+def _as_one(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Join chunks, which copies; what is too large for one array stays in chunks."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.ChunkedArray:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from zephon.io.fields import Column, Field
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
+from zephon.io.shards import Shards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +94,12 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def fields(self, dataset: str, shards: Sequence[Shard]) -> tuple[tuple[Field, ...], bool]:
+    def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """List the top-level columns, and say whether every row is known to have them all."""
 
     @abstractmethod
     def reader(
-        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+        self, dataset: str, shards: Shards, columns: tuple[Column, ...], *, payload: bool
     ) -> GroupReader:
         """Make what decodes these columns, and whole rows if ``payload``.
 

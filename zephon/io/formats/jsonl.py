@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -19,20 +19,30 @@ import pyarrow as pa
 
 from zephon.errors import DataError, ShardError
 from zephon.io.fields import Column, Field
+from zephon.io.formats.file_format import FileFormat
 from zephon.io.formats.format import (
     DecodedGroup,
     Faults,
-    Format,
     GroupReader,
     columns_batch,
     held_bytes,
 )
 from zephon.io.formats.forward_file import DAMAGE, ForwardFile, PassedBlocks, open_text
-from zephon.io.formats.line_blocks import LineBlocks, index_lines, row_lines
+from zephon.io.formats.line_blocks import index_lines, row_lines
 from zephon.io.formats.line_decoder import LineDecoder
+from zephon.io.formats.line_layouts import (
+    LAYOUT_TYPES,
+    LineEntry,
+    LineLayouts,
+    blocks_of,
+    check_blocks,
+    described_blocks,
+    line_blocks,
+)
 from zephon.io.formats.line_rows import LineRows, Place
 from zephon.io.payload import RowSource
-from zephon.io.shard import Shard
+from zephon.io.shard import ListedBy, Shard
+from zephon.io.shards import Shards
 from zephon.io.values import fields_of
 
 _COMPRESSED = (".gz", ".zst")
@@ -41,17 +51,19 @@ _PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them
 _LOOKED_AT = 64  # rows that tell the fields
 
 
-class Jsonl(Format):
+class Jsonl(FileFormat):
     """Files that end in .jsonl, .jsonl.gz or .jsonl.zst."""
 
     kind = "jsonl"
     suffixes = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+    entry_type = LineEntry
+    layout_types = LAYOUT_TYPES
 
     def count(self, dataset: str, path: Path) -> Shard:
         """Read the whole file once."""
         with _located(dataset, path.name):
             status = path.stat()
-            if not status.st_size and path.name.lower().endswith(_COMPRESSED):
+            if not status.st_size and _is_compressed(path.name):
                 raise EOFError("the file has no bytes")
             with open_text(path) as stream:
                 blocks = index_lines(stream)
@@ -66,18 +78,54 @@ class Jsonl(Format):
             layout=blocks,
         )
 
-    def fields(self, dataset: str, shards: Sequence[Shard]) -> tuple[tuple[Field, ...], bool]:
+    def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:
+        """Read the whole file once, and tell of its blocks."""
+        shard = self.count(dataset, path)
+        extra = {"raw_bytes": shard.decoded_bytes} if _is_compressed(path.name) else {}
+        return shard, {**extra, "blocks": described_blocks(blocks_of(shard))}
+
+    def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """Look at the first rows of the first shard that has any; never complete."""
-        first = next((shard for shard in shards if shard.rows), None)
-        if first is None:
+        filled = shards.rows > 0
+        if not filled.any():
             return (), False
+        first = shards[int(filled.argmax())]
         return fields_of(islice(self._rows(dataset, first), _LOOKED_AT)), False
 
     def reader(
-        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+        self, dataset: str, shards: Shards, columns: tuple[Column, ...], *, payload: bool
     ) -> GroupReader:
         """Make the reader; whether a field is there shows only row by row."""
         return JsonlGroups(dataset, shards, columns, payload=payload)
+
+    def resolve(self, entries: Sequence[LineEntry]) -> None:
+        """Check sizes and blocks."""
+        for position, entry in enumerate(entries):
+            check_blocks(entry, position, compressed=_is_compressed(entry.basename))
+
+    def from_entry(self, entry: LineEntry, path: str, listed_by: ListedBy) -> Shard | None:
+        """Make the shard of an entry that has blocks."""
+        if entry.extra.blocks is None:
+            return None
+        blocks = line_blocks(entry.extra.blocks)
+        return Shard(
+            name=entry.basename,
+            path=path,
+            rows=entry.num_rows,
+            bytes=entry.bytes,
+            decoded_bytes=int(blocks.offsets[-1]),
+            group_rows=np.diff(blocks.first_rows),
+            layout=blocks,
+            listed_by=listed_by,
+        )
+
+    def layouts(self, shards: Sequence[Shard]) -> LineLayouts:
+        """Join the blocks of shards."""
+        return LineLayouts.joined(shards)
+
+    def stored_layouts(self, columns: pa.RecordBatch, about: Mapping[str, Any]) -> LineLayouts:
+        """Take up the blocks that were stored."""
+        return LineLayouts.stored(columns)
 
     def _rows(self, dataset: str, shard: Shard) -> Iterator[Any]:
         groups = JsonlGroups(dataset, [shard], (), payload=True)
@@ -115,11 +163,11 @@ class JsonlGroups(GroupReader):
         text = self._text(shard, group)
         lines = row_lines(text)
         if len(lines.starts) != rows:
-            raise ShardError(
-                f"dataset {self._dataset!r}, shard {about.name!r}, block {group}: {rows} rows were "
-                f"counted, but {len(lines.starts)} read; open the dataset again"
-            )
-        place = Place(self._dataset, about.name, _blocks(about), group)
+            held = f"block {group}: {rows} rows were counted, but {len(lines.starts)} read"
+            raise about.stale(self._dataset, held)
+        if group + 1 < len(about.group_rows) and not text.endswith(b"\n"):
+            raise about.stale(self._dataset, f"block {group} ends inside a line")
+        place = Place(self._dataset, about.name, blocks_of(about), group)
         arrays: list[pa.Array] = []
         problems: dict[int, str] = {}
         if self._decoder is not None:
@@ -146,11 +194,13 @@ class JsonlGroups(GroupReader):
     def _text(self, shard: int, group: int) -> bytes:
         about = self._shards[shard]
         with _located(self._dataset, about.name):
-            if about.name.lower().endswith(_COMPRESSED):
+            if _is_compressed(about.name):
                 return self._forward_file(shard).block(group)
-            start, stop = _blocks(about).offsets[group : group + 2].tolist()
+            start, stop = blocks_of(about).offsets[group : group + 2].tolist()
             with open(about.path, "rb") as file:
                 about.check_unchanged(self._dataset, os.fstat(file.fileno()))
+                if group and os.pread(file.fileno(), 1, start - 1) != b"\n":
+                    raise about.stale(self._dataset, f"block {group} begins inside a line")
                 file.seek(start)
                 return file.read(stop - start)
 
@@ -159,7 +209,7 @@ class JsonlGroups(GroupReader):
         with self._lock:
             if shard not in self._forward:
                 self._forward[shard] = ForwardFile(
-                    self._dataset, about, _blocks(about), self._passed
+                    self._dataset, about, blocks_of(about), self._passed
                 )
             self._forward.move_to_end(shard)
             if len(self._forward) > _FORWARD_FILES:
@@ -167,8 +217,8 @@ class JsonlGroups(GroupReader):
             return self._forward[shard]
 
 
-def _blocks(shard: Shard) -> LineBlocks:
-    return cast(LineBlocks, shard.layout)
+def _is_compressed(name: str) -> bool:
+    return name.lower().endswith(_COMPRESSED)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
@@ -23,7 +24,7 @@ _EXCERPT = 60  # bytes of a bad line in a message
 class LineRows(RowSource):
     """Raw lines of one block; a row is decoded when it is looked at.
 
-    text: of the whole block, or of the kept lines end to end.
+    text: of the whole block, or of the kept lines end to end; bytes, or a view of mapped ones.
     lines: where each row was in the block.
     place: says where the block lies, for messages.
     kept: for some rows of a block: which they are, shape [rows], int64, and where each begins in
@@ -34,7 +35,7 @@ class LineRows(RowSource):
 
     def __init__(
         self,
-        text: bytes,
+        text: bytes | memoryview,
         lines: RowLines,
         place: Place,
         kept: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
@@ -80,11 +81,30 @@ class LineRows(RowSource):
         kept = (among, offsets_of([len(text) for text in texts]))
         return LineRows(b"".join(texts), lines, self._place, kept), places
 
+    def to_columns(self) -> tuple[list[pa.Array], dict[str, Any]] | None:
+        """Give a block as columns and, as JSON values, the rest; None for some lines of one."""
+        lines, rows = self._lines, len(self._lines.starts)
+        if self._kept is not None or not rows:
+            return None
+        offsets = np.append(lines.starts, len(self._text))  # a row's bytes reach to the next row
+        offsets[0] = 0
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._text)]
+        text = pa.Array.from_buffers(pa.large_binary(), rows, buffers)
+        arrays = [text, *map(pa.array, (lines.starts, lines.stops, lines.numbers))]
+        return arrays, {"lines": lines.lines, "place": self._place.to_json()}
+
+    @classmethod
+    def of_columns(cls, arrays: list[pa.Array], about: dict[str, Any]) -> LineRows:
+        """Make the lines of what ``to_columns`` gave; they share its memory."""
+        text, *found = arrays
+        lines = RowLines(*(array.to_numpy() for array in found), lines=about["lines"])
+        return cls(memoryview(text.buffers()[2]), lines, Place.of_json(about["place"]))
+
     def _line(self, index: int) -> bytes:
         if self._kept is None:
-            return self._text[self._lines.starts[index] : self._lines.stops[index]]
+            return bytes(self._text[self._lines.starts[index] : self._lines.stops[index]])
         offsets = self._kept[1]
-        return self._text[offsets[index] : offsets[index + 1]]
+        return bytes(self._text[offsets[index] : offsets[index + 1]])
 
 
 class Place:
@@ -97,6 +117,25 @@ class Place:
         self._shard = shard
         self._blocks = blocks
         self._group = group
+
+    def to_json(self) -> dict[str, Any]:
+        """Say the same in JSON values."""
+        blocks, group = self._blocks, self._group
+        return {
+            "dataset": self._dataset,
+            "shard": self._shard,
+            "byte": int(blocks.offsets[group]),
+            "row": int(blocks.first_rows[group]),
+            "line": int(blocks.first_lines[group]),
+            "opening": blocks.opening.hex(),
+        }
+
+    @classmethod
+    def of_json(cls, saved: dict[str, Any]) -> Place:
+        """Make a place of what ``to_json`` said."""
+        byte, row, line = (np.array([saved[name]]) for name in ("byte", "row", "line"))
+        blocks = LineBlocks(byte, row, line, bytes.fromhex(saved["opening"]))
+        return cls(saved["dataset"], saved["shard"], blocks, 0)
 
     def error(self, row: int, detail: str) -> DataError:
         """Make the error of one row."""

@@ -25,6 +25,7 @@ from zephon.io.in_memory import InMemoryShard
 from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
+from zephon.io.shards import Shards
 from zephon.io.values import fields_of, value_of
 
 GROUP_ROWS = 4096
@@ -44,16 +45,16 @@ class Memory(Format):
             f"Dataset.from_dict"
         )
 
-    def fields(self, dataset: str, shards: Sequence[Shard]) -> tuple[tuple[Field, ...], bool]:
+    def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """Look at the first rows of the first shard that has any; never complete."""
-        first = next((shard for shard in shards if shard.rows), None)
-        if first is None:
+        filled = shards.rows > 0
+        if not filled.any():
             return (), False
-        rows = _rows(first)
+        rows = _rows(shards[int(filled.argmax())])
         return fields_of(rows[index] for index in range(min(_LOOKED_AT, len(rows)))), False
 
     def reader(
-        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+        self, dataset: str, shards: Shards, columns: tuple[Column, ...], *, payload: bool
     ) -> GroupReader:
         """Make the reader; whether a field is there shows only row by row."""
         return MemoryGroups(dataset, shards, columns, payload=payload)

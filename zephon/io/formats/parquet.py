@@ -9,50 +9,124 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zephon.errors import DatasetError, ShardError, nearest
+from zephon.errors import ShardError
 from zephon.io.fields import Column, Field, merged_kind
 from zephon.io.formats.arrow_columns import converted, empty_column, kind_of_type
 from zephon.io.formats.arrow_rows import TableRows
+from zephon.io.formats.file_format import FileFormat
 from zephon.io.formats.format import (
     DecodedGroup,
     Faults,
-    Format,
     GroupReader,
     columns_batch,
     held_bytes,
 )
+from zephon.io.formats.parquet_layouts import (
+    LAYOUT_TYPES,
+    ParquetEntry,
+    ParquetLayout,
+    ParquetLayouts,
+    decoded_schema,
+    encoded_schema,
+    resolve_entries,
+    schema_of,
+    share_schemas,
+)
+from zephon.io.formats.parquet_schema import check_column, type_at
 from zephon.io.offsets import offsets_of
-from zephon.io.shard import Shard
+from zephon.io.shard import ListedBy, Shard
+from zephon.io.shards import Shards
 
 _OPEN_FILES = 16  # a thread
 _FOOTERS = 256  # a reader; a footer of a wide table can be megabytes
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetLayout:
-    """What the footer says about columns. Row groups are in ``Shard.group_rows``."""
-
-    schema: pa.Schema
-
-
-class Parquet(Format):
+class Parquet(FileFormat):
     """Files that end in .parquet."""
 
     kind = "parquet"
     suffixes = (".parquet",)
+    entry_type = ParquetEntry
+    layout_types = LAYOUT_TYPES
 
     def count(self, dataset: str, path: Path) -> Shard:
         """Read the footer."""
+        return self._footer(dataset, path)[0]
+
+    def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:
+        """Read the footer, with the sizes of row groups."""
+        shard, groups = self._footer(dataset, path)
+        sizes = [
+            {"num_rows": group.num_rows, "total_byte_size": group.total_byte_size}
+            for group in groups
+        ]
+        extra = {"num_row_groups": len(groups), "row_groups": sizes}
+        return shard, {**extra, "schema": encoded_schema(schema_of(shard))}
+
+    def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
+        """Join the columns of all footers; complete if every shard has every column."""
+        schemas = [schema_of(shards[place]) for place in _differing(shards)]
+        if not schemas:
+            schemas = [schema_of(shard) for shard in shards[:1]]
+        kinds: dict[str, list[str]] = {}
+        for schema in schemas:
+            for field in schema:
+                kinds.setdefault(field.name, []).append(kind_of_type(field.type))
+        fields = tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
+        return fields, all(set(schema.names) == set(kinds) for schema in schemas)
+
+    def reader(
+        self, dataset: str, shards: Shards, columns: tuple[Column, ...], *, payload: bool
+    ) -> GroupReader:
+        """Check every footer that has rows, then make the reader."""
+        for place in _differing(shards):
+            shard = shards[place]
+            for column in columns:
+                check_column(dataset, shard.name, schema_of(shard), column)
+        return ParquetGroups(dataset, shards, columns, payload=payload)
+
+    def shortened(self, names: Sequence[str], extras: Sequence[dict[str, Any]]) -> None:
+        """Write each schema once."""
+        share_schemas(names, extras)
+
+    def resolve(self, entries: Sequence[ParquetEntry]) -> None:
+        """Check row groups and schemas."""
+        resolve_entries(entries)
+
+    def from_entry(self, entry: ParquetEntry, path: str, listed_by: ListedBy) -> Shard | None:
+        """Make the shard of an entry that has a schema."""
+        if entry.extra.schema is None:
+            return None
+        groups = entry.extra.row_groups
+        return Shard(
+            name=entry.basename,
+            path=path,
+            rows=entry.num_rows,
+            bytes=entry.bytes,
+            decoded_bytes=sum([group.total_byte_size for group in groups]),
+            group_rows=np.array([group.num_rows for group in groups], dtype=np.int64),
+            layout=ParquetLayout(decoded_schema(entry.extra.schema)),
+            listed_by=listed_by,
+        )
+
+    def layouts(self, shards: Sequence[Shard]) -> ParquetLayouts:
+        """Join the schemas of shards."""
+        return ParquetLayouts.joined(shards)
+
+    def stored_layouts(self, columns: pa.RecordBatch, about: Mapping[str, Any]) -> ParquetLayouts:
+        """Take up the schemas that were stored."""
+        return ParquetLayouts.stored(columns, about)
+
+    def _footer(self, dataset: str, path: Path) -> tuple[Shard, list[pq.RowGroupMetaData]]:
         with (
             _located(dataset, path.name, "its footer"),
             pq.ParquetFile(path, pre_buffer=False) as file,
@@ -60,7 +134,7 @@ class Parquet(Format):
             status = path.stat()
             footer, schema = file.metadata, file.schema_arrow.remove_metadata()
         groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
-        return Shard(
+        shard = Shard(
             name=path.name,
             path=str(path),
             rows=footer.num_rows,
@@ -70,31 +144,13 @@ class Parquet(Format):
             mtime_ns=status.st_mtime_ns,
             layout=ParquetLayout(schema),
         )
+        return shard, groups
 
-    def fields(self, dataset: str, shards: Sequence[Shard]) -> tuple[tuple[Field, ...], bool]:
-        """Join the columns of all footers; complete if every shard has every column."""
-        schemas = list(dict.fromkeys(_schema(shard) for shard in shards if shard.rows))
-        if not schemas:
-            schemas = [_schema(shard) for shard in shards[:1]]
-        kinds: dict[str, list[str]] = {}
-        for schema in schemas:
-            for field in schema:
-                kinds.setdefault(field.name, []).append(kind_of_type(field.type))
-        fields = tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
-        return fields, all(set(schema.names) == set(kinds) for schema in schemas)
 
-    def reader(
-        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
-    ) -> GroupReader:
-        """Check every footer that has rows, then make the reader."""
-        checked: set[pa.Schema] = set()
-        for shard in shards:
-            schema = _schema(shard)
-            if shard.rows and schema not in checked:
-                for column in columns:
-                    _check(dataset, shard.name, schema, column)
-                checked.add(schema)
-        return ParquetGroups(dataset, shards, columns, payload=payload)
+def _differing(shards: Shards) -> list[int]:
+    """Find the first shard with rows of each different schema."""
+    layouts = cast(ParquetLayouts, shards.layouts)
+    return layouts.first_of_each(np.flatnonzero(shards.rows))
 
 
 class ParquetGroups(GroupReader):
@@ -115,15 +171,13 @@ class ParquetGroups(GroupReader):
         """Decode one row group with one thread: the caller's."""
         about = self._shards[shard]
         rows = int(about.group_rows[group])
-        schema = _schema(about)
-        present = [_find(schema, column.path) is not None for column in self._columns]
+        schema = schema_of(about)
+        present = [type_at(schema, column.path) is not None for column in self._columns]
         names = [column.path for column, here in zip(self._columns, present, strict=True) if here]
         table = self._table(shard, group, names) if names or self._payload else pa.table({})
         if table.num_columns and table.num_rows != rows:
-            raise ShardError(
-                f"dataset {self._dataset!r}, shard {about.name!r}, row group {group}: {rows} rows "
-                f"were counted, but {table.num_rows} decoded; open the dataset again"
-            )
+            held = f"row group {group}: {rows} rows were counted, but {table.num_rows} decoded"
+            raise about.stale(self._dataset, held)
         arrays: list[pa.Array] = []
         faults: list[Faults] = []
         for column, here in zip(self._columns, present, strict=True):
@@ -165,6 +219,8 @@ class ParquetGroups(GroupReader):
         with self._lock:
             footer = self._footers.get(shard)
         file = pq.ParquetFile(about.path, metadata=footer, pre_buffer=False)
+        if footer is None and about.listed_by is not None:
+            self._check_told(about, file)
         with self._lock:
             self._footers[shard] = file.metadata
             self._footers.move_to_end(shard)
@@ -174,6 +230,17 @@ class ParquetGroups(GroupReader):
         if len(files) > _OPEN_FILES:
             files.popitem(last=False)[1].close()
         return file
+
+    def _check_told(self, about: Shard, file: pq.ParquetFile) -> None:
+        """Refuse a file whose footer is not what an index told of it."""
+        footer = file.metadata
+        seen = (footer.num_rows, footer.num_row_groups)
+        told = (about.rows, len(about.group_rows))
+        if seen != told:
+            found = f"it has {seen[0]} rows in {seen[1]} row groups, not {told[0]} in {told[1]}"
+            raise about.stale(self._dataset, found)
+        if not file.schema_arrow.equals(schema_of(about)):
+            raise about.stale(self._dataset, "its columns are others")
 
 
 class _OpenFiles(threading.local):
@@ -205,68 +272,6 @@ def _chunks(table: pa.Table, path: str) -> list[pa.Array]:
     for name in inner:  # flatten() gives children the nulls of their parent
         chunks = [chunk.flatten()[chunk.type.get_field_index(name)] for chunk in chunks]
     return chunks
-
-
-def _find(schema: pa.Schema, path: str) -> pa.DataType | None:
-    """Give the type at a dotted path; None if there is nothing at it."""
-    if path in schema.names:
-        return schema.field(path).type
-    first, *inner = path.split(".")
-    if first not in schema.names:
-        return None
-    dtype = schema.field(first).type
-    for name in inner:
-        if not pa.types.is_struct(dtype) or dtype.get_field_index(name) < 0:
-            return None
-        dtype = dtype.field(name).type
-    return dtype
-
-
-def _check(dataset: str, shard: str, schema: pa.Schema, column: Column) -> None:
-    where, path = f"dataset {dataset!r}, shard {shard!r}", column.path
-    there = ", ".join(schema.names)
-    first = path if path in schema.names else path.split(".")[0]
-    if schema.names.count(first) > 1:
-        raise DatasetError(
-            f"{where}: column {first!r} must be there once, got {schema.names.count(first)} "
-            f"columns of that name; rewrite the file with distinct names"
-        )
-    if bar := _bar(schema, path):
-        raise DatasetError(
-            f"{where}: column {path!r} must lie in structs, got {bar[1]} at {bar[0]!r}; the "
-            f"columns are {there}"
-        )
-    dtype = _find(schema, path)
-    if dtype is None:
-        if column.missing == "error":
-            raise DatasetError(
-                f"{where}: no column {path!r}; it has {there} ({nearest(path, schema.names)})"
-            )
-        return
-    kind = kind_of_type(dtype)
-    empty_lists = kind == "unknown" and column.kind == "tokens"
-    if kind != column.kind and not empty_lists and not pa.types.is_null(dtype):
-        raise DatasetError(
-            f"{where}: column {path!r} must be {column.wanted}, got {dtype}; name another of "
-            f"{there}, or rewrite the column"
-        )
-
-
-def _bar(schema: pa.Schema, path: str) -> tuple[str, pa.DataType] | None:
-    """Find what on the way to a nested leaf is no struct, and so bars it."""
-    parts = path.split(".")
-    if path in schema.names:
-        return None
-    for stop in range(1, len(parts)):
-        prefix = ".".join(parts[:stop])
-        dtype = _find(schema, prefix)
-        if dtype is not None and not pa.types.is_struct(dtype):
-            return prefix, dtype
-    return None
-
-
-def _schema(shard: Shard) -> pa.Schema:
-    return cast(ParquetLayout, shard.layout).schema
 
 
 @contextmanager

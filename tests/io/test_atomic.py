@@ -1,0 +1,45 @@
+import os
+import stat
+
+import pytest
+
+from zephon.io.atomic import written_atomically
+
+
+def test_a_file_appears_at_the_end(tmp_path):
+    path = tmp_path / "a"
+    with written_atomically(path) as draft:
+        draft.write_text("new")
+        assert not path.exists()
+        assert draft.parent == tmp_path
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), written_atomically(path) as draft:
+        draft.write_text("half")
+        raise KeyboardInterrupt
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_two_writers_do_not_meet(tmp_path):
+    path = tmp_path / "a"
+    with written_atomically(path) as one, written_atomically(path) as two:
+        one.write_text("one")
+        two.write_text("two")
+    assert path.read_text() == "one"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_others_may_read_it_as_the_user_lets_them(tmp_path):
+    before = os.umask(0o022)
+    try:
+        with written_atomically(tmp_path / "a") as draft:
+            draft.write_text("x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o644

@@ -1,0 +1,243 @@
+"""Write what is known of a directory's shards, so that opening it looks at none of them.
+
+An index, ``index.json``, is the documented JSON that other tools read and write too. A catalogue,
+``_catalog.arrow``, is for directories of very many files: it is mapped, not read, and while it is
+there the directory is not even listed. ``Dataset.from_path`` takes a catalogue before an index.
+
+After adding, removing or changing files, make them anew: ``zephon index DIRECTORY``. A file that
+is not what they say is refused when it is opened; one that they do not name is not read.
+
+    python -m zephon.build_index parquet data/prose
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from zephon.errors import DatasetError, NotYetError, PlanError, ZephonError, nearest
+from zephon.io.atomic import written_atomically
+from zephon.io.catalog import CATALOG, Catalog, write_catalog, write_shards
+from zephon.io.index import FORMAT_VERSION, INDEXES, Index, UnusableIndex, read_index
+from zephon.io.listing import list_directory
+from zephon.io.location import file_to_write, local_directory, path_text, refuse_remote
+from zephon.io.opening import (
+    FILE_FORMATS,
+    SUFFIXES,
+    Opened,
+    count_files,
+    each_file,
+    open_index,
+    opened,
+)
+from zephon.io.progress import CountedFiles
+from zephon.io.shards import Shards
+
+__all__ = ["build_catalog", "build_index", "format_of_files", "write_catalog"]
+
+_USAGE = "usage: python -m zephon.build_index <format> <dataset_dir>"
+
+Found = TypeVar("Found")
+
+
+def build_index(
+    format_name: str,
+    dataset_dir: str | os.PathLike[str],
+    *,
+    output_path: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    max_workers: int = 8,
+) -> str:
+    """Read every shard of a directory once, and write its index.
+
+    The same files give the same bytes. A catalogue in the directory is made anew with it, since it
+    would be used before the index.
+
+    Args:
+        format_name: "parquet" or "jsonl"; files of another format are left out.
+        dataset_dir: the directory; only its direct children are read.
+        output_path: where to write; None: ``index.json`` in the directory. Only there is it found.
+        progress: say on the error stream how far it is.
+        max_workers: how many shards are looked at, at a time.
+
+    Returns:
+        The path that was written.
+
+    Raises:
+        DatasetError: an unknown format, or no file of it.
+        NotYetError: a store or a format that is documented but not there yet.
+        ShardError: a file cannot be read.
+        OSError: the index cannot be written.
+    """
+    name, directory = _directory(dataset_dir)
+    known = FILE_FORMATS[_checked_format(format_name)]
+    target = _target(name, directory, output_path, INDEXES[0])
+    files = list_directory(name, directory, SUFFIXES, known.kind).files
+    each = _each_file(progress, max_workers)
+    described = list(each(known.describe, name, directory, files))
+    shards = [shard for shard, _ in described]
+    extras = [extra for _, extra in described]
+    known.shortened(files, extras)
+    entries = [
+        {
+            "basename": shard.name,
+            "bytes": shard.bytes,
+            "num_rows": shard.rows,
+            "hashes": {},
+            "extra": extra,
+        }
+        for shard, extra in zip(shards, extras, strict=True)
+    ]
+    _write_index(target, entries)
+    if output_path is None and (directory / CATALOG).is_file():
+        table = Shards.of(shards, directory=str(directory), layouts=known.layouts(shards))
+        _write_catalog(directory / CATALOG, opened(name, known.kind, table, ()))
+    return str(target)
+
+
+def build_catalog(
+    dataset_dir: str | os.PathLike[str],
+    *,
+    format_name: str | None = None,
+    output_path: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    max_workers: int = 8,
+) -> str:
+    """Write the catalogue of a directory.
+
+    Its index is taken if it names every data file, with its size, and is not older than any; else
+    every file is read.
+
+    Args:
+        dataset_dir: the directory; only its direct children are read.
+        format_name: "parquet" or "jsonl"; None decides by the index, or by the files.
+        output_path: where to write; None: ``_catalog.arrow`` in the directory. Only there is it
+            found.
+        progress: say on the error stream how far it is.
+        max_workers: how many shards are looked at, at a time.
+
+    Returns:
+        The path that was written.
+
+    Raises:
+        DatasetError: an unknown format, or no data.
+        NotYetError: a store or a format that is documented but not there yet.
+        ShardError: a file cannot be read.
+        OSError: the catalogue cannot be written.
+    """
+    name, directory = _directory(dataset_dir)
+    fmt = None if format_name is None else _checked_format(format_name)
+    target = _target(name, directory, output_path, CATALOG)
+    try:
+        index = read_index(name, directory, FILE_FORMATS, fmt)
+    except UnusableIndex:
+        index = None
+    if index is not None and _is_fresh(name, directory, index):
+        found = open_index(name, directory, index)
+    else:
+        found = count_files(name, directory, fmt, _each_file(progress, max_workers))
+    _write_catalog(target, found)
+    return str(target)
+
+
+def format_of_files(dataset_dir: str | os.PathLike[str]) -> str:
+    """Name the format of a directory's files, by their suffixes.
+
+    Raises:
+        DatasetError: there is no data, or of several formats.
+    """
+    name, directory = _directory(dataset_dir)
+    return list_directory(name, directory, SUFFIXES, None).kind
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Build one index from the command line; return the exit code.
+
+    Args:
+        words: format and directory; None takes the process's own.
+    """
+    given = sys.argv[1:] if words is None else words
+    if len(given) != 2:
+        print(_USAGE, file=sys.stderr)
+        return 1
+    try:
+        print(build_index(given[0], given[1]))
+    except (ZephonError, OSError) as exc:
+        print(f"Error: {exc}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _directory(dataset_dir: str | os.PathLike[str]) -> tuple[str, Path]:
+    """Find the directory; it lends its name to messages."""
+    text = path_text("build_index: dataset_dir", dataset_dir)
+    name = os.path.basename(os.path.normpath(text))
+    return name, local_directory(name, dataset_dir)
+
+
+def _checked_format(name: object) -> str:
+    if isinstance(name, str) and name in FILE_FORMATS:
+        return name
+    if name == "vortex":
+        raise NotYetError(
+            "build_index: format 'vortex' is not supported yet; convert the files to Parquet or "
+            "JSONL"
+        )
+    raise DatasetError(
+        f"build_index: format must be one of {', '.join(map(repr, sorted(FILE_FORMATS)))}, got "
+        f"{name!r}; {nearest(str(name), FILE_FORMATS)}"
+    )
+
+
+def _target(
+    name: str, directory: Path, output_path: str | os.PathLike[str] | None, default: str
+) -> Path:
+    if output_path is None:
+        return file_to_write("build_index", directory, default)
+    what = "build_index: output_path"
+    refuse_remote(name, path_text(what, output_path))
+    return file_to_write(what, output_path, default)
+
+
+def _each_file(progress: bool, max_workers: int) -> Callable[..., Iterator[Any]]:
+    if isinstance(max_workers, bool) or not isinstance(max_workers, int) or max_workers < 1:
+        raise PlanError(
+            f"build_index: max_workers must be a whole number of at least 1, got {max_workers!r}"
+        )
+    each = functools.partial(each_file, threads=max_workers)
+    return CountedFiles(each, sys.stderr) if progress else each
+
+
+def _is_fresh(name: str, directory: Path, index: Index) -> bool:
+    """Tell whether an index names every data file, with its size, and is not older than any."""
+    written = (directory / index.file).stat().st_mtime_ns
+    sizes = {entry.basename: entry.bytes for entry in index.entries}
+    files = list_directory(name, directory, SUFFIXES, index.kind).files
+    if not sizes.keys() >= set(files):
+        return False
+    for file, size in sizes.items():
+        status = os.stat(directory / file) if (directory / file).exists() else None
+        if status is None or status.st_size != size or status.st_mtime_ns > written:
+            return False
+    return True
+
+
+def _write_index(target: Path, entries: Sequence[dict[str, Any]]) -> None:
+    """Write one shard a line, so that two indexes compare line by line."""
+    lines = b",\n".join(msgspec.json.encode(entry) for entry in entries)
+    with written_atomically(target) as draft:
+        draft.write_bytes(b'{"format_version":%d,"shards":[\n%s\n]}\n' % (FORMAT_VERSION, lines))
+
+
+def _write_catalog(target: Path, found: Opened) -> None:
+    write_shards(target, Catalog(found.kind, found.shards, found.fields, found.fields_complete))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""The command `zephon index`: writes the index, or the catalogue, of a directory of shards."""
+
+from __future__ import annotations
+
+import argparse
+
+from zephon.build_index import build_catalog, build_index, format_of_files
+
+SUMMARY = "write an index of a directory's shards, so that opening it reads none of them"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `zephon index` takes."""
+    parser.add_argument("directory", metavar="DIR", help="the directory of the data files")
+    parser.add_argument("--format", help="parquet or jsonl, where the files are of both")
+    parser.add_argument(
+        "--catalog", action="store_true", help="write a catalogue, for very many files"
+    )
+    parser.add_argument("--output", metavar="PATH", help="write to this file, not into DIR")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file and print its path; return 0."""
+    if arguments.catalog:
+        path = build_catalog(
+            arguments.directory, format_name=arguments.format, output_path=arguments.output
+        )
+    else:
+        fmt = arguments.format or format_of_files(arguments.directory)
+        path = build_index(fmt, arguments.directory, output_path=arguments.output)
+    print(path)
+    return 0

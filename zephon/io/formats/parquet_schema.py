@@ -1,0 +1,72 @@
+"""What a Parquet schema has at a dotted path, and whether a plan can read it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from zephon.errors import DatasetError, nearest
+from zephon.io.fields import Column
+from zephon.io.formats.arrow_columns import kind_of_type
+
+
+def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
+    """Give the type at a dotted path; None if there is nothing at it."""
+    if path in schema.names:
+        return schema.field(path).type
+    first, *inner = path.split(".")
+    if first not in schema.names:
+        return None
+    dtype = schema.field(first).type
+    for name in inner:
+        if not pa.types.is_struct(dtype) or dtype.get_field_index(name) < 0:
+            return None
+        dtype = dtype.field(name).type
+    return dtype
+
+
+def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) -> None:
+    """Refuse a column that a shard does not have, or not in the wanted type.
+
+    Raises:
+        DatasetError: names shard and column, and what there is.
+    """
+    where, path = f"dataset {dataset!r}, shard {shard!r}", column.path
+    there = ", ".join(schema.names)
+    first = path if path in schema.names else path.split(".")[0]
+    if schema.names.count(first) > 1:
+        raise DatasetError(
+            f"{where}: column {first!r} must be there once, got {schema.names.count(first)} "
+            f"columns of that name; rewrite the file with distinct names"
+        )
+    if bar := _bar(schema, path):
+        raise DatasetError(
+            f"{where}: column {path!r} must lie in structs, got {bar[1]} at {bar[0]!r}; the "
+            f"columns are {there}"
+        )
+    dtype = type_at(schema, path)
+    if dtype is None:
+        if column.missing == "error":
+            raise DatasetError(
+                f"{where}: no column {path!r}; it has {there} ({nearest(path, schema.names)})"
+            )
+        return
+    kind = kind_of_type(dtype)
+    empty_lists = kind == "unknown" and column.kind == "tokens"
+    if kind != column.kind and not empty_lists and not pa.types.is_null(dtype):
+        raise DatasetError(
+            f"{where}: column {path!r} must be {column.wanted}, got {dtype}; name another of "
+            f"{there}, or rewrite the column"
+        )
+
+
+def _bar(schema: pa.Schema, path: str) -> tuple[str, pa.DataType] | None:
+    """Find what on the way to a nested leaf is no struct, and so bars it."""
+    parts = path.split(".")
+    if path in schema.names:
+        return None
+    for stop in range(1, len(parts)):
+        prefix = ".".join(parts[:stop])
+        dtype = type_at(schema, prefix)
+        if dtype is not None and not pa.types.is_struct(dtype):
+            return prefix, dtype
+    return None

@@ -1,0 +1,193 @@
+"""Reading ``index.json``: what it says of each shard, so that no file needs to be looked at.
+
+An index with an entry that cannot be right is not used at all: the files are read instead, and a
+warning says why. A field's value is right if the documented schema allows it; the extras that this
+library adds are described with each format (``parquet_layouts``, ``line_layouts``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from zephon.errors import DatasetError, NotYetError
+from zephon.io.catalog_checks import MOST_ROWS
+from zephon.io.formats.file_format import Entry, EntryProblem, FileFormat
+
+INDEXES = ("index.json", "_index.json")
+FORMAT_VERSION = 1
+
+_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.bz2", ".jsonl.xz")
+_PATH_SIGN = re.compile(r"[/\\\0]")
+_MDS_KEYS = ("raw_data", "samples", "column_names")
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that can be used.
+
+    file: its name.
+    kind: the format of the shards.
+    entries: of the shards, in bytewise order of their names.
+    """
+
+    file: str
+    kind: str
+    entries: list[Entry[Any]]
+
+
+class UnusableIndex(Exception):
+    """An index must not be used; says why, after the index's name."""
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(why)
+        self.file = file
+
+
+def read_index(
+    dataset: str, directory: Path, formats: Mapping[str, FileFormat], fmt: str | None
+) -> Index | None:
+    """Read the index of a directory.
+
+    Args:
+        dataset: its name, for messages.
+        directory: an existing local directory.
+        formats: those that can be read.
+        fmt: the one format to read; None takes the index's.
+
+    Returns:
+        The index; None if there is none, or one of another format than ``fmt``.
+
+    Raises:
+        UnusableIndex: the files must be read instead.
+        NotYetError: the index is of a format that is not there yet.
+        DatasetError: the file is JSON, but no index.
+    """
+    path = next((directory / name for name in INDEXES if (directory / name).is_file()), None)
+    if path is None:
+        return None
+    try:
+        content = path.read_bytes()
+    except OSError as exc:
+        raise UnusableIndex(path.name, f"it cannot be read: {exc}") from exc
+    top = _decoded(content, dict[str, msgspec.Raw], path.name)
+    shards = _decoded(top.get("shards", b"null"), list[msgspec.Raw], path.name) if top else None
+    kind = _kind(path.name, top, shards)
+    if fmt is not None and kind != fmt:
+        return None
+    if kind is None:
+        raise DatasetError(
+            f"dataset {dataset!r}: Invalid index format: {str(path)!r} must be an object that "
+            f"lists 'shards', or 'config' and 'chunks', and it is other JSON; move it elsewhere, "
+            f"or pass fmt='parquet' or fmt='jsonl'"
+        )
+    if kind not in formats:
+        raise NotYetError(
+            f"dataset {dataset!r}: {str(path)!r} is the index of a dataset in {kind} format, which "
+            f"is not supported yet; convert the files to Parquet or JSONL"
+        )
+    return Index(path.name, kind, _entries(path.name, top or {}, shards or [], formats[kind]))
+
+
+def file_name_problem(name: str, suffixes: tuple[str, ...]) -> str | None:
+    """Say why a word cannot name a data file of a directory; None if it can."""
+    if _PATH_SIGN.search(name):
+        return "a shard's name must be that of a file beside the index, without a path"
+    if not name.lower().endswith(suffixes):
+        return f"a shard's name must end in {' or '.join(suffixes)}"
+    return None
+
+
+def _kind(
+    file: str, top: dict[str, msgspec.Raw] | None, shards: list[msgspec.Raw] | None
+) -> str | None:
+    """Name the format of an index by its shape; None if it has no known one."""
+    if top is not None and "config" in top and "chunks" in top:
+        return "litdata"
+    if top is None or shards is None:
+        return None
+    ours = "format_version" in top
+    if not shards:
+        raise UnusableIndex(file, "it lists no shard")
+    first = _either(shards[0], dict[str, msgspec.Raw]) or {}
+    extra = _either(first.get("extra", b"null"), dict[str, msgspec.Raw]) or {}
+    name = (_either(first.get("basename", b"null"), str) or "").lower()
+    if "row_groups" in extra:
+        return "parquet"
+    if name.endswith(_LINES):
+        return "jsonl"
+    if ours and name.endswith(".vortex"):
+        return "vortex"
+    if not ours:
+        return "mds" if any(key in first for key in _MDS_KEYS) else None
+    return "parquet"
+
+
+def _entries(
+    file: str, top: dict[str, msgspec.Raw], shards: list[msgspec.Raw], known: FileFormat
+) -> list[Entry[Any]]:
+    version = _either(top.get("format_version", b"null"), int)
+    if version != FORMAT_VERSION:
+        told = bytes(top.get("format_version", b"nothing")).decode(errors="replace")
+        raise UnusableIndex(file, f"its format_version must be {FORMAT_VERSION}, got {told[:40]}")
+    try:
+        entries = msgspec.json.decode(top["shards"], type=cast(Any, list)[known.entry_type])
+    except (msgspec.DecodeError, RecursionError):
+        raise _first_problem(file, shards, known) from None
+    seen: set[str] = set()
+    for position, entry in enumerate(entries):
+        why = file_name_problem(entry.basename, known.suffixes)
+        if why is None and entry.basename in seen:
+            why = "an earlier entry has the same name"
+        if why is not None:
+            raise _unusable(file, position, entry.basename, why)
+        seen.add(entry.basename)
+    if sum([entry.num_rows for entry in entries]) >= MOST_ROWS:
+        raise UnusableIndex(file, f"all its shards together have {MOST_ROWS} rows or more")
+    try:
+        known.resolve(entries)
+    except EntryProblem as exc:
+        raise _unusable(file, exc.position, entries[exc.position].basename, exc.why) from exc
+    return sorted(entries, key=lambda entry: entry.basename.encode())
+
+
+def _first_problem(file: str, shards: list[msgspec.Raw], known: FileFormat) -> UnusableIndex:
+    """Find the entry whose types are wrong."""
+    for position, raw in enumerate(shards):
+        try:
+            msgspec.json.decode(raw, type=known.entry_type)
+        except (msgspec.DecodeError, RecursionError) as exc:
+            fields = _either(raw, dict[str, msgspec.Raw]) or {}
+            return _unusable(
+                file, position, _either(fields.get("basename", b"null"), str), str(exc)
+            )
+    return UnusableIndex(file, "an entry of it is wrong")
+
+
+def _unusable(file: str, position: int, name: str | None, why: str) -> UnusableIndex:
+    return UnusableIndex(file, f"its entry {position} ({name!r}) is wrong: {why}")
+
+
+def _decoded(content: bytes | msgspec.Raw, kind: type[Value], file: str) -> Value | None:
+    """Decode JSON; None if it is of another type."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError:
+        return None
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise UnusableIndex(file, f"it is no JSON: {exc}") from exc
+
+
+def _either(content: bytes | msgspec.Raw, kind: type[Value]) -> Value | None:
+    """Decode a part of JSON that was read before; None if it is of another type."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, RecursionError):  # strings were not looked at before
+        return None

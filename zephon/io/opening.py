@@ -1,0 +1,182 @@
+"""From a directory to its shards: by its catalogue, else its index, else its files.
+
+Whatever tells of the shards, they are the same ones in the same order, with the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from zephon.errors import DatasetError
+from zephon.io.catalog import CATALOG, UnusableCatalog, read_catalog
+from zephon.io.fields import Field
+from zephon.io.formats import FORMATS
+from zephon.io.formats.file_format import Entry, FileFormat
+from zephon.io.index import Index, UnusableIndex, read_index
+from zephon.io.listing import list_beside, list_directory
+from zephon.io.shard import ListedBy, Shard
+from zephon.io.shards import Shards
+
+FILE_FORMATS = {kind: known for kind, known in FORMATS.items() if isinstance(known, FileFormat)}
+"""The formats that ``fmt`` may name."""
+
+COUNTING_THREADS = 8
+
+Found = TypeVar("Found")
+EachFile = Callable[[Callable[[str, Path], Shard], str, Path, Sequence[str]], Iterator[Shard]]
+
+SUFFIXES = {kind: known.suffixes for kind, known in FILE_FORMATS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What is known of a directory; its names are those of ``Dataset``."""
+
+    kind: str
+    shards: Shards
+    passed_over: tuple[str, ...]
+    fields: tuple[Field, ...]
+    fields_complete: bool
+
+
+def open_directory(name: str, directory: Path, fmt: str | None) -> Opened:
+    """Find the shards of a directory.
+
+    Args:
+        name: of the dataset, for messages.
+        directory: an existing local directory.
+        fmt: the one format to read; None decides by the catalogue, the index, or the files.
+
+    Raises:
+        DatasetError: there is no data, the index names a file that is not there, or the catalogue
+            is of a newer version.
+        NotYetError: the index is of a format that is not there yet.
+        ShardError: a file cannot be read, or is not what the index says.
+    """
+    try:
+        catalog = read_catalog(name, directory, FILE_FORMATS, fmt)
+    except UnusableCatalog as exc:
+        _warn(name, directory / CATALOG, exc, "the index or the files are", "index --catalog")
+        catalog = None
+    if catalog is not None:
+        return Opened(
+            kind=catalog.kind,
+            shards=catalog.shards,
+            passed_over=(),
+            fields=catalog.fields,
+            fields_complete=catalog.fields_complete,
+        )
+    try:
+        index = read_index(name, directory, FILE_FORMATS, fmt)
+    except UnusableIndex as exc:
+        _warn(name, directory / exc.file, exc, "the files are", "index")
+        index = None
+    if index is not None:
+        return open_index(name, directory, index)
+    return count_files(name, directory, fmt)
+
+
+def count_files(
+    name: str, directory: Path, fmt: str | None, each: EachFile | None = None
+) -> Opened:
+    """Look at every file of a directory.
+
+    Args:
+        name: of the dataset, for messages.
+        directory: an existing local directory.
+        fmt: the one format to read; None decides by the files.
+        each: looks at files as ``each_file`` does; None is that.
+
+    Raises:
+        DatasetError: there is no data, or of several formats.
+        ShardError: a file cannot be read.
+    """
+    listing = list_directory(name, directory, SUFFIXES, fmt)
+    known = FILE_FORMATS[listing.kind]
+    counted = list((each or each_file)(known.count, name, directory, listing.files))
+    shards = Shards.of(counted, directory=str(directory), layouts=known.layouts(counted))
+    return opened(name, listing.kind, shards, listing.passed_over)
+
+
+def each_file(
+    look: Callable[[str, Path], Found],
+    name: str,
+    directory: Path,
+    files: Sequence[str],
+    threads: int = COUNTING_THREADS,
+) -> Iterator[Found]:
+    """Look at files, several at a time; give what was found, in the order of the files."""
+    if len(files) == 1:
+        yield look(name, directory / files[0])
+        return
+    pool = ThreadPoolExecutor(max(1, min(threads, len(files))), "zephon-count")
+    try:
+        yield from pool.map(lambda file: look(name, directory / file), files)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def open_index(name: str, directory: Path, index: Index) -> Opened:
+    """Take an index's word for a directory's files; those of which it says too little are read.
+
+    Raises:
+        DatasetError: a file that it names is not there, or is a directory.
+        ShardError: a file that was read is not what the index says.
+    """
+    known, entries = FILE_FORMATS[index.kind], index.entries
+    named = [entry.basename for entry in entries]
+    missing, passed_over = list_beside(name, directory, SUFFIXES, named, index.file)
+    if missing:
+        what = ", a directory," if (directory / missing[0]).is_dir() else ""
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DatasetError(
+            f"dataset {name!r}: {index.file} in {str(directory)!r} must name files that are "
+            f"there, and {missing[0]!r}{what}{more} is not; put it back, or make the index anew "
+            f"with `zephon index {directory}`"
+        )
+    listed_by = ListedBy(index.file, name)
+    folder = str(directory)
+    told = [
+        known.from_entry(entry, os.path.join(folder, entry.basename), listed_by)
+        for entry in entries
+    ]
+    uncounted = [place for place, shard in enumerate(told) if shard is None]
+    files = [named[place] for place in uncounted]
+    for place, shard in zip(uncounted, each_file(known.count, name, directory, files), strict=True):
+        told[place] = _as_told(name, shard, entries[place], listed_by)
+    found = [shard for shard in told if shard is not None]
+    shards = Shards.of(found, directory=folder, layouts=known.layouts(found), listed_by=listed_by)
+    return opened(name, index.kind, shards, passed_over)
+
+
+def _as_told(name: str, shard: Shard, entry: Entry[Any], listed_by: ListedBy) -> Shard:
+    """Compare a file that was counted with what the index says of it."""
+    told = replace(shard, listed_by=listed_by)
+    if (shard.rows, shard.bytes) != (entry.num_rows, entry.bytes):
+        held = f"it has {shard.rows} rows in {shard.bytes} bytes"
+        raise told.stale(name, f"{held}, not {entry.num_rows} in {entry.bytes}")
+    listed_by.modified(shard.name, shard.mtime_ns)
+    return told
+
+
+def opened(name: str, kind: str, shards: Shards, passed_over: tuple[str, ...]) -> Opened:
+    """Add the fields to what is known."""
+    fields, complete = FILE_FORMATS[kind].fields(name, shards)
+    return Opened(
+        kind=kind, shards=shards, passed_over=passed_over, fields=fields, fields_complete=complete
+    )
+
+
+def _warn(name: str, path: Path, problem: Exception, instead: str, command: str) -> None:
+    warnings.warn(
+        f"dataset {name!r}: {str(path)!r} is not used, {instead} read instead: {problem}; make it "
+        f"anew with `zephon {command} {path.parent}`",
+        RuntimeWarning,
+        stacklevel=4,  # the caller of Dataset.from_path
+    )
