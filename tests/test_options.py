@@ -166,7 +166,6 @@ def test_a_value_that_cannot_be_is_refused_at_the_call(settings, message):
         {"token_cache": "64gb"},
         {"progress": True},
         {"on_metrics": print},
-        {"io_options": {"cache": {"enabled": True}}},
         {"execution_tracking": "nodes"},
         {"metrics_sink_config": {"mode": "log"}},
         {"flush_every_k_chunks": 8},

@@ -9,7 +9,7 @@ from zephon.errors import NotYetError, PlanError, nearest
 
 DEFAULT_RUN_ID = "default_run_id"
 DEFAULT_MEMORY_BUDGET = 144 << 20
-MOST_DEFAULT_BUDGET = 1 << 30
+MOST_DEFAULT_BUDGET = 1 << 30  # where no spill takes the row groups that leave memory
 
 IpcTransport = Literal["socketpair", "pipe"]
 
@@ -26,7 +26,6 @@ _LATER = {
     "token_cache": None,
     "progress": False,
     "on_metrics": None,
-    "io_options": None,
     "metrics_sink_config": None,
     "execution_tracking": None,
     "flush_every_k_chunks": None,
@@ -157,14 +156,14 @@ class RuntimeOptions:
 _SUFFIXES = {"tb": 1 << 40, "gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "b": 1}
 
 
-def parse_size(size: int | str) -> int:
+def parse_size(size: int | str, *, least: int = 1) -> int:
     """Read a size in bytes; suffixes are powers of 1,024.
 
     >>> parse_size("1.5gb")
     1610612736
 
     Raises:
-        PlanError: it is no positive size.
+        PlanError: it is no size, or less than ``least`` bytes.
     """
     if isinstance(size, bool) or not isinstance(size, int | str):
         raise PlanError(f"a size must be bytes or text such as '512mb', got {size!r}")
@@ -178,8 +177,9 @@ def parse_size(size: int | str) -> int:
             value = int(number * _SUFFIXES.get(suffix, 1))
         except (ValueError, OverflowError):
             raise PlanError(f"a size must be bytes or text such as '512mb', got {size!r}") from None
-    if value < 1:
-        raise PlanError(f"a size must be at least 1 byte, got {size!r}")
+    if value < least:
+        unit = "byte" if least == 1 else "bytes"
+        raise PlanError(f"a size must be at least {least} {unit}, got {size!r}")
     return value
 
 

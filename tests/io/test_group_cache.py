@@ -158,3 +158,113 @@ def test_clear_lets_go_and_a_negative_bound_is_refused():
     assert cache.counts().bytes == cache.counts().groups == 0
     with pytest.raises(ValueError, match="at least 0, got -1"):
         GroupCache(-1)
+
+
+class Shelf:
+    """What stands below a cache: keeps everything, and says what was done, in order."""
+
+    def __init__(self):
+        self.kept = {}
+        self.said = []
+        self.storing = threading.Event()
+        self.go = threading.Event()
+        self.go.set()
+
+    def load(self, key):
+        self.said.append(("load", key))
+        return self.kept.get(key)
+
+    def store(self, key, value):
+        self.said.append(("store", key))
+        self.storing.set()
+        self.go.wait(5)
+        self.kept[key] = value
+
+
+def test_what_leaves_goes_down_and_comes_back():
+    shelf = Shelf()
+    cache = GroupCache(20, shelf)
+    for key in "abc":
+        cache.get(key, lambda key=key: key * 10, len)
+    assert shelf.kept == {"a": "a" * 10}
+    assert cache.get("a", lambda: pytest.fail("it is on the shelf"), len) == "a" * 10
+    assert set(shelf.kept) == {"a", "b"}
+    assert shelf.said == [
+        ("load", "a"), ("load", "b"), ("load", "c"), ("store", "a"), ("load", "a"), ("store", "b"),
+    ]  # fmt: skip
+    assert cache.counts() == CacheCounts(hits=0, misses=3, bytes=20, groups=2, returned=1)
+
+
+def test_what_is_lost_below_is_loaded_again():
+    shelf = Shelf()
+    cache = GroupCache(10, shelf)
+    for key in "ab":
+        cache.get(key, lambda key=key: key * 10, len)
+    shelf.kept.clear()
+    assert cache.get("a", lambda: "again", len) == "again"
+    assert cache.counts().misses == 3
+
+
+def test_a_value_on_its_way_down_is_still_given():
+    shelf = Shelf()
+    cache = GroupCache(10, shelf)
+    cache.get("a", lambda: "a" * 10, len)
+    shelf.go.clear()
+    pusher = threading.Thread(target=lambda: cache.get("b", lambda: "b" * 10, len))
+    pusher.start()
+    assert shelf.storing.wait(5)
+    assert cache.held(["a", "b", "c"]) == [True, True, False]
+    assert cache.get("a", lambda: pytest.fail("it is leaving, and still there"), len) == "a" * 10
+    assert cache.get("b", lambda: pytest.fail("it is there"), len) == "b" * 10
+    assert cache.counts().bytes == 10
+    shelf.go.set()
+    pusher.join(5)
+    assert cache.held(["a", "b"]) == [False, True]
+    assert shelf.said.count(("load", "a")) == 1
+
+
+def test_nothing_is_left_on_its_way_when_the_shelf_breaks():
+    shelf = Shelf()
+    cache = GroupCache(20, shelf)
+    for key in "ab":
+        cache.get(key, lambda key=key: key * 10, len)
+
+    def broken(key, value):
+        raise KeyboardInterrupt
+
+    shelf.store = broken
+    with pytest.raises(KeyboardInterrupt):
+        cache.get("c", lambda: "c" * 30, len)
+    assert cache.held(["a", "b", "c"]) == [False, False, True]
+    shelf.store = lambda key, value: None
+    assert cache.get("a", lambda: "again", len) == "again"
+
+
+def test_it_says_what_is_in_memory_without_using_it():
+    cache = GroupCache(20)
+    for key in "ab":
+        cache.get(key, lambda: "x" * 10, len)
+    assert cache.held(["b", "a", "z"]) == [True, True, False]
+    cache.get("c", lambda: "x" * 10, len)
+    assert cache.held(["a", "b", "c"]) == [False, True, True]
+
+
+def test_threads_with_a_shelf_load_each_key_at_most_once():
+    shelf = Shelf()
+    cache = GroupCache(25, shelf)
+    loads = []
+
+    def load(key):
+        loads.append(key)
+        return str(key) * 10
+
+    def work(step):
+        for turn in range(200):
+            key = turn * step % 7
+            assert cache.get(key, lambda key=key: load(key), len) == str(key) * 10
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work, step) for step in (1, 3, 5, 9)]:
+            done.result(20)
+    assert sorted(loads) == list(range(7))
+    assert cache.counts().returned > 7

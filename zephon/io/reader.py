@@ -1,15 +1,18 @@
 """Rows of one dataset by (shard, row), as columns, in the order asked for.
 
-A request goes through its row groups one by one and holds what it took out of each, not the group:
-beside what the cache holds, at most one decoded group, four times the rows that it gives in
-columns, and twice in whole rows. Rows that follow one another cost slices and at most two copies;
-rows at random cost one ``take`` a row group and one to restore the order. No Python work a row.
+A request goes through its row groups one by one, first through those that are in memory, and holds
+what it took out of each, not the group: beside what the cache holds, at most one decoded group,
+four times the rows that it gives in columns, and twice in whole rows. Rows that follow one another
+cost slices and at most two copies; a task of rows at random costs some 20 µs a row group in memory,
+60 µs more for one in the spill, and three copies of its rows. No Python work a row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +23,16 @@ from zephon.io.dataset import Dataset
 from zephon.io.fields import Column
 from zephon.io.formats import FORMATS
 from zephon.io.formats.format import DecodedGroup, columns_batch
+from zephon.io.gather import joined, picked
 from zephon.io.group_cache import GroupCache
 from zephon.io.offsets import offsets_of
 from zephon.io.payload import Payload, RowSource
+from zephon.io.spill.key import GroupKey
 
-_SLICE_SHARE = 0.25  # of a group: fewer rows are copied, so that they do not keep all of it
-_PAYLOAD_SHARE = 0.5  # likewise, for whole rows
+_PAYLOAD_SHARE = 0.5  # of a group: fewer rows are copied, so that they do not keep all of it
+_MOST_KEYS = 1 << 16
+
+_bytes_of = attrgetter("bytes")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +71,10 @@ class RowReader:
         self._groups = FORMATS[dataset.kind].reader(
             dataset.name, dataset.shards, columns, payload=payload
         )
-        counts = [len(shard.group_rows) for shard in dataset.shards]
-        self._first_group = offsets_of(np.array(counts, dtype=np.int64))
         self._first_row = offsets_of(dataset.counts())
-        sizes = [shard.group_rows for shard in dataset.shards]
-        self._starts = offsets_of(np.concatenate(sizes) if sizes else np.empty(0, np.int64))
+        self._first_group = offsets_of(dataset.group_counts())
+        self._starts = offsets_of(dataset.group_sizes())
+        self._keys: dict[int, GroupKey] = {}
 
     def take(self, shards: NDArray[np.int64], rows: NDArray[np.int64]) -> TakenRows:
         """Read rows.
@@ -89,21 +95,20 @@ class RowReader:
         if (groups[1:] < groups[:-1]).any():
             order = np.argsort(groups, kind="stable")
             groups, positions = groups[order], positions[order]
-        inside = positions - self._starts[groups]
-        cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
-        bounds = [0, *cuts.tolist(), len(positions)] if len(positions) else []
-        parts = [
-            self._part(start, int(groups[start]), inside[start:stop])
-            for start, stop in pairwise(bounds)
-        ]
+        parts = self._parts(groups, positions - self._starts[groups])
         self._refuse_bad_rows(parts, order, positions)
-        columns = self._joined([part.columns for part in parts], len(positions))
-        payload = _payload(parts) if self._kept_rows else None
+        back = None
         if order is not None:
             back = np.empty_like(order)
             back[order] = np.arange(len(order))
-            columns = columns.take(pa.array(back)) if self._columns else columns
-            payload = payload and payload.take(back)
+        arrays = [
+            joined([part.columns[index] for part in parts], back, column.type)
+            for index, column in enumerate(self._columns)
+        ]
+        columns = columns_batch(self._columns, arrays, len(positions))
+        payload = _payload(parts) if self._kept_rows else None
+        if payload is not None and back is not None:
+            payload = payload.take(back)
         return TakenRows(columns, payload)
 
     def _positions(self, shards: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -125,31 +130,47 @@ class RowReader:
             )
         return positions
 
-    def _group(self, group: int) -> DecodedGroup:
-        shard = int(np.searchsorted(self._first_group, group, side="right")) - 1
-        number = group - int(self._first_group[shard])
-        identity = self._dataset.shards[shard].identity
-        # Whole rows name their dataset in errors, so they are not shared with another's.
-        name = self._dataset.name if self._kept_rows else None
-        key = (identity, number, self._columns, name)
-        return self._cache.get(
-            key, lambda: self._groups.read(shard, number), lambda decoded: decoded.bytes
-        )
+    def _parts(self, groups: NDArray[np.int64], inside: NDArray[np.int64]) -> list[_Part]:
+        """Take rows out of their groups, in memory first: they may have to leave for others.
 
-    def _part(self, start: int, group: int, rows: NDArray[np.int64]) -> _Part:
-        """Take rows out of one group, and let go of it where they are few."""
-        decoded = self._group(group)
-        faults = [first for faults in decoded.faults if (first := faults.first(rows))]
-        source, places = decoded.payload, rows
-        if source is not None and len(rows) < _PAYLOAD_SHARE * decoded.columns.num_rows:
-            source, places = source.some(rows)
-        return _Part(
-            start=start,
-            columns=_picked(decoded.columns, rows),
-            fault=min(faults, default=None),
-            source=source,
-            places=places,
-        )
+        Args:
+            groups: of each row, ascending, shape [rows].
+            inside: the row's position in its group, shape [rows].
+        """
+        if not len(groups):
+            return []
+        cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+        bounds = [0, *cuts.tolist(), len(groups)]
+        wanted = groups[bounds[:-1]]
+        shards = (np.searchsorted(self._first_group, wanted, side="right") - 1).tolist()
+        keys = [self._key(*at) for at in zip(wanted.tolist(), shards, strict=True)]
+        indices = pa.array(inside)
+        parts: dict[int, _Part] = {}
+        for number in _held_first(self._cache.held(keys)):
+            start, stop = bounds[number], bounds[number + 1]
+            group, shard = int(wanted[number]), shards[number]
+            read = partial(self._groups.read, shard, group - int(self._first_group[shard]))
+            decoded: DecodedGroup = self._cache.get(keys[number], read, _bytes_of)
+            part = inside[start:stop]
+            parts[number] = _part(start, decoded, part, indices.slice(start, stop - start))
+        return [parts[number] for number in range(len(keys))]
+
+    def _key(self, group: int, shard: int) -> GroupKey:
+        key = self._keys.get(group)
+        if key is None:
+            if len(self._keys) >= _MOST_KEYS:
+                self._keys.clear()
+            first, stop = self._starts[group : group + 2].tolist()
+            key = self._keys[group] = GroupKey(
+                self._dataset.shards[shard].identity,
+                group - int(self._first_group[shard]),
+                first - int(self._first_row[shard]),
+                stop - first,
+                self._columns,
+                # Whole rows name their dataset in errors, so they are not shared with another's.
+                self._dataset.name if self._kept_rows else None,
+            )
+        return key
 
     def _refuse_bad_rows(
         self, parts: list[_Part], order: NDArray[np.int64] | None, positions: NDArray[np.int64]
@@ -169,49 +190,48 @@ class RowReader:
         name = self._dataset.shards[shard].name
         raise DataError(f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}")
 
-    def _joined(self, pieces: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
-        if len(pieces) == 1:
-            return pieces[0]
-        arrays = [
-            pa.concat_arrays([piece.column(index) for piece in pieces])
-            if pieces
-            else pa.array([], column.type)
-            for index, column in enumerate(self._columns)
-        ]
-        return columns_batch(self._columns, arrays, rows)
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Part:
     """What was taken out of one group: rows that stand together once a request is sorted by group.
 
     start: where they begin among all rows.
-    columns: the rows; a slice of the group's only where they are a good part of it.
+    columns: the rows as bytes, a column of the plan each; a slice of the group's only where they
+        are a good part of it.
     fault: which of them is the first bad one, and what is wrong with it.
     source: holds them whole, if whole rows are wanted; at least these, at most the group.
     places: where each of them is in ``source``, shape [rows], int64.
     """
 
     start: int
-    columns: pa.RecordBatch
+    columns: Sequence[pa.Array]
     fault: tuple[int, str] | None
     source: RowSource | None
     places: NDArray[np.int64]
 
 
-def _picked(columns: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """Slice where rows follow one another and are many of their group, else copy."""
-    if not columns.num_columns:
-        return columns_batch((), (), len(rows))
-    first, last = int(rows[0]), int(rows[-1])
-    if last - first != len(rows) - 1 or not (rows[1:] - rows[:-1] == 1).all():
-        return columns.take(pa.array(rows))
-    piece = columns.slice(first, len(rows))
-    if len(rows) >= _SLICE_SHARE * columns.num_rows:
-        return piece
-    # Concatenating copies, even one array; it is faster than take for lists.
-    copies = [pa.concat_arrays([column]) for column in piece.columns]
-    return pa.RecordBatch.from_arrays(copies, schema=piece.schema)
+def _held_first(held: Sequence[bool]) -> list[int]:
+    """Order groups such that those in memory are read before others push them out."""
+    if len(held) == 1:
+        return [0]
+    return [n for n, here in enumerate(held) if here] + [
+        n for n, here in enumerate(held) if not here
+    ]
+
+
+def _part(start: int, decoded: DecodedGroup, rows: NDArray[np.int64], indices: pa.Array) -> _Part:
+    """Take rows out of one group, and let go of it where they are few."""
+    faults = [first for faults in decoded.faults if (first := faults.first(rows))]
+    source, places = decoded.payload, rows
+    if source is not None and len(rows) < _PAYLOAD_SHARE * decoded.columns.num_rows:
+        source, places = source.some(rows)
+    return _Part(
+        start=start,
+        columns=picked(decoded.columns.columns, rows, indices),
+        fault=min(faults, default=None),
+        source=source,
+        places=places,
+    )
 
 
 def _payload(parts: list[_Part]) -> Payload:

@@ -1,0 +1,88 @@
+"""Rows picked out of many columns and put into one, whatever the columns hold, as bytes.
+
+Arrow copies lists value by value, at a fifth of the speed at which it copies texts; so token lists
+are gathered as if they were texts of four bytes a token. Rows at random cost 6 µs a column and
+group, one copy when they are picked, one when they are joined, one when they are put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from zephon.io.fields import TEXT
+from zephon.io.formats.arrow_columns import token_lists
+
+BYTES = pa.large_binary()
+_TOKEN_BYTES = 4
+_FEW_ROWS = 8192
+_SLICE_SHARE = 0.25  # of a group: fewer rows are copied, so that they do not keep all of it
+
+
+def picked(
+    columns: Sequence[pa.Array], rows: NDArray[np.int64], indices: pa.Array
+) -> list[pa.Array]:
+    """Give some rows of columns as bytes: slices where they are neighbours and many, else copies.
+
+    Args:
+        columns: of type ``TEXT`` or ``TOKENS``, of one length, without nulls.
+        rows: at least one, in any order, repeats allowed, shape [n].
+        indices: the same as an Arrow array.
+    """
+    if not _are_neighbours(rows):
+        return [_taken(column, indices) for column in columns]
+    pieces = [as_bytes(column.slice(int(rows[0]), len(rows))) for column in columns]
+    if not columns or len(rows) >= _SLICE_SHARE * len(columns[0]):
+        return pieces
+    return [pa.concat_arrays([piece]) for piece in pieces]  # copies, even one array
+
+
+def _are_neighbours(rows: NDArray[np.int64]) -> bool:
+    if rows[-1] - rows[0] != len(rows) - 1:
+        return False
+    return bool((rows[1:] - rows[:-1] == 1).all())
+
+
+def joined(
+    pieces: Sequence[pa.Array], back: NDArray[np.int64] | None, dtype: pa.DataType
+) -> pa.Array:
+    """Join bytes to one column of a plan's type; row i of it is row back[i] of the pieces."""
+    if not pieces:
+        return pa.array([], dtype)
+    column = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+    if back is not None:
+        column = column.take(pa.array(back))
+    return of_bytes(column, dtype)
+
+
+def as_bytes(column: pa.Array) -> pa.Array:
+    """View a column of texts or token lists as bytes; copies offsets at most."""
+    if column.type == TEXT:
+        return column.view(BYTES)
+    values = column.values
+    offsets = column.offsets.to_numpy() * _TOKEN_BYTES
+    start = values.offset * _TOKEN_BYTES
+    data = values.buffers()[1]
+    data = pa.py_buffer(b"") if data is None else data.slice(start, len(values) * _TOKEN_BYTES)
+    return pa.Array.from_buffers(BYTES, len(column), [None, pa.py_buffer(offsets), data])
+
+
+def of_bytes(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """View bytes as what they were."""
+    if dtype == TEXT:
+        return column.view(TEXT)
+    _, offsets, data = column.buffers()
+    begins = np.frombuffer(offsets, np.int64, len(column) + 1, 8 * column.offset) // _TOKEN_BYTES
+    count = int(begins[-1])
+    values = pa.Array.from_buffers(pa.int32(), count, [None, data])
+    return token_lists(begins, values)
+
+
+def _taken(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """Copy rows; a list of few rows is copied as a list where all offsets would cost more."""
+    if column.type != TEXT and len(column) > max(_FEW_ROWS, 16 * len(indices)):
+        return as_bytes(column.take(indices))
+    return as_bytes(column).take(indices)
