@@ -14,7 +14,7 @@ from zephon import seeds
 from zephon.errors import ExecutionError
 from zephon.work import StaticMixtureWorkSource
 from zephon.work import lane as lane_module
-from zephon.work.order import Permutation
+from zephon.work.order.permutation import Permutation
 from zephon.work.phases import lane_phases
 from zephon.work.refs import Refs
 
@@ -74,7 +74,7 @@ def slow_lane(shapes, weights, lane, lanes, stop_after_passes, **how):
     taken = dict.fromkeys(active, 0)
     keys = [seeds.key(9, f"d{c}", "phase") for c in active]
     phase = dict(
-        zip(active, lane_phases([share[c] for c in active], keys, lane, lanes), strict=True)
+        zip(active, lane_phases([share[c] for c in active], keys, lanes)[lane], strict=True)
     )
     draws = []
     waiting = {c for c in active if heads[c][0] < stop_after_passes}

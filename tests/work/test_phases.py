@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from zephon.work.interleave import Interleave, Pace
+from zephon.work.course import Courses
+from zephon.work.interleave import Interleave
 from zephon.work.phases import lane_phases
 
 DRAWS = 300
@@ -16,8 +17,9 @@ def furthest(weights: list[float], lanes: int) -> float:
     shares = [weight / math.fsum(weights) for weight in weights]
     together = np.zeros((DRAWS, len(shares)))
     for lane in range(lanes):
-        phases = lane_phases(shares, range(len(shares)), lane, lanes)
-        turns = Interleave(tuple(map(Pace, shares, phases))).turns(0, DRAWS)
+        phases = lane_phases(shares, range(len(shares)), lanes)[lane]
+        interleave = Interleave(Courses.constant(shares), np.array(phases))
+        turns = interleave.turns(0, DRAWS)
         component = np.repeat(np.arange(len(shares)), turns.count)[turns.order]
         together += np.cumsum(component[:, None] == np.arange(len(shares)), axis=0)
     wanted = lanes * np.outer(np.arange(1, DRAWS + 1), shares)
@@ -36,10 +38,10 @@ def test_more_components_are_near_their_share(weights) -> None:
 
 
 def test_each_component_spreads_evenly_over_the_lanes() -> None:
-    phases = np.array([lane_phases([3, 2, 1], [7, 8, 9], lane, 16) for lane in range(16)])
+    phases = lane_phases([3, 2, 1], [7, 8, 9], 16)
     even = (np.arange(16) + 0.5) / 16
     assert np.allclose(np.sort(phases, axis=0), even[:, None])
 
 
 def test_one_lane_draws_in_the_middle_of_each_interval() -> None:
-    assert lane_phases([1, 1, 1], [1, 2, 3], 0, 1) == (0.5, 0.5, 0.5)
+    assert lane_phases([1, 1, 1], [1, 2, 3], 1).tolist() == [[0.5, 0.5, 0.5]]

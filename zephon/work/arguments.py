@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import operator
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from zephon.errors import NotYetError, PlanError, nearest
+from zephon.errors import PlanError, nearest
+from zephon.work.counted import check_unit
+from zephon.work.finite import whole_int
+from zephon.work.mixture import MixtureSpec
+from zephon.work.schedule import MixtureSchedule
+from zephon.work.token_estimation import TokenEstimation
+from zephon.work.words import one_of
 
 if TYPE_CHECKING:
     from zephon.io.dataset import Dataset
@@ -31,7 +38,8 @@ UNSET = Unset.UNSET
 
 def checked_datasets(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
     """Check that these are datasets with names of their own, at least one."""
-    if hasattr(datasets, "counts") or isinstance(datasets, str | bytes | Mapping):
+    wrong = hasattr(datasets, "counts") or isinstance(datasets, str | bytes | Mapping)
+    if wrong or not isinstance(datasets, Iterable):
         raise PlanError(
             f"{CALL}: datasets must be a list of datasets, got {type(datasets).__name__}; "
             "write datasets=[...]"
@@ -57,16 +65,9 @@ def checked_datasets(datasets: Sequence[Dataset]) -> tuple[Dataset, ...]:
 
 def whole_number(argument: str, value: object, *, least: int | None = None) -> int:
     """Check a whole number; NumPy's integers are welcome, True and False are not."""
-    bound = "" if least is None else f" of at least {least}"
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)  # pyright: ignore[reportArgumentType]
-    except TypeError:
-        raise PlanError(
-            f"{CALL}: {argument} must be a whole number{bound}, got {value!r}"
-        ) from None
-    if least is not None and number < least:
+    number = whole_int(value)
+    if number is None or (least is not None and number < least):
+        bound = "" if least is None else f" of at least {least}"
         raise PlanError(f"{CALL}: {argument} must be a whole number{bound}, got {value!r}")
     return number
 
@@ -89,78 +90,138 @@ def flag(argument: str, value: object) -> bool:
     return value
 
 
-def one_of(argument: str, value: object, choices: Sequence[str]) -> str:
-    """Check a word from a short list."""
-    if isinstance(value, str) and value in choices:
-        return value
-    hint = f"; {nearest(value, choices)}" if isinstance(value, str) else ""
-    known = ", ".join(map(repr, choices))
-    raise PlanError(f"{CALL}: {argument} must be one of {known}, got {value!r}{hint}")
-
-
-def check_block_size(value: object) -> None:
-    """Check shuffle_block_size, and refuse any but None."""
+def block_size(value: object) -> int | str | None:
+    """Check shuffle_block_size: None, a number of rows, "auto" or "global"."""
     if value is None:
-        return
+        return None
     if isinstance(value, str):
-        one_of("shuffle_block_size", value, ("auto", "global"))
-    else:
-        whole_number("shuffle_block_size", value, least=1)
-    raise _not_yet("shuffle_block_size", value, "leave it out, and use shuffle_within_shard=True")
+        return one_of(CALL, "shuffle_block_size", value, ("auto", "global"))
+    return whole_number("shuffle_block_size", value, least=1)
 
 
-def stop_passes(
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """When one dataset ends: see ``Rules`` for the words."""
+
+    policy: str
+    passes: int | None
+    must: int | None
+
+
+def endings(
     *,
     stop_after_passes: object,
     exhausted_policy: object,
     max_repeats: object,
     names: Sequence[str],
-) -> int:
-    """Check the arguments that say when a source ends, and refuse all but a number of passes."""
+) -> tuple[Ending, ...]:
+    """Check the arguments that say when a source ends; give what they mean for each dataset."""
     policies = _each("exhausted_policy", exhausted_policy, names)
     for place, policy in policies.items():
-        one_of(place, policy, POLICIES)
+        one_of(CALL, place, policy, POLICIES)
     repeats = _each("max_repeats", max_repeats, names)
     for place, most in repeats.items():
         whole_number(place, most, least=0)
     if stop_after_passes is not None and stop_after_passes is not UNSET:
-        whole_number("stop_after_passes", stop_after_passes, least=1)
+        must = whole_number("stop_after_passes", stop_after_passes, least=1)
         others = {place: policy for place, policy in policies.items() if policy != "repeat"}
         for place, other in (others | repeats).items():
             raise PlanError(
-                f"{CALL}: stop_after_passes={stop_after_passes!r} cannot be combined with "
-                f"{place}={other!r}; leave one of them out"
+                f"{CALL}: stop_after_passes={must} cannot be combined with {place}={other!r}; "
+                "leave one of them out"
             )
-    advice = "leave it out: datasets repeat until the slowest has made stop_after_passes passes"
-    if exhausted_policy is not None:
-        raise _not_yet("exhausted_policy", exhausted_policy, advice)
-    if max_repeats is not None:
-        raise _not_yet("max_repeats", max_repeats, advice)
-    if stop_after_passes is None:
-        raise _not_yet("stop_after_passes", None, "give a number of passes")
-    return 1 if stop_after_passes is UNSET else whole_number("stop_after_passes", stop_after_passes)
+        silent = [name for name in names if isinstance(exhausted_policy, Mapping)]
+        silent = [name for name in silent if f"exhausted_policy[{name!r}]" not in policies]
+        if silent:
+            raise PlanError(
+                f"{CALL}: stop_after_passes={must} cannot be combined with exhausted_policy="
+                f"{exhausted_policy!r}, under which {silent[0]!r} has the policy 'stop'; name it "
+                "there, or leave one of them out"
+            )
+        return tuple(Ending("repeat", None, must) for _ in names)
+    if exhausted_policy is None and max_repeats is None and stop_after_passes is UNSET:
+        return tuple(Ending("repeat", None, 1) for _ in names)
+    found = tuple(_ending(name, exhausted_policy, max_repeats) for name in names)
+    if max_repeats is not None and not any(each.policy == "repeat" for each in found):
+        warnings.warn(
+            f"{CALL}: max_repeats={max_repeats!r} has no effect without a repeat component; set "
+            "exhausted_policy='repeat'",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    elif isinstance(max_repeats, Mapping) and isinstance(exhausted_policy, Mapping):
+        for name, most in max_repeats.items():
+            policy = exhausted_policy.get(name, "stop")
+            if policy != "repeat":
+                raise PlanError(
+                    f"{CALL}: max_repeats[{name!r}]={most!r} cannot be combined with "
+                    f"exhausted_policy[{name!r}]={policy!r}; only 'repeat' repeats"
+                )
+    return found
 
 
-def fresh_passes(value: object, names: Sequence[str]) -> bool:
-    """Check reshuffle_on_repeat, and refuse a value for each dataset."""
+def _ending(name: str, exhausted_policy: object, max_repeats: object) -> Ending:
+    policy = exhausted_policy
+    if isinstance(policy, Mapping):
+        policy = policy.get(name, "stop")
+    policy = "stop" if policy is None else str(policy)
+    most = max_repeats.get(name) if isinstance(max_repeats, Mapping) else max_repeats
+    if policy != "repeat":
+        return Ending(policy, 1, None)
+    most = whole_int(most)
+    return Ending(policy, None if most is None else most + 1, None)
+
+
+def fresh_passes(value: object, names: Sequence[str]) -> tuple[bool, ...]:
+    """Check reshuffle_on_repeat; give its value for each dataset, True where none is given."""
     for place, each in _each("reshuffle_on_repeat", value, names).items():
         flag(place, each)
     if isinstance(value, Mapping):
-        raise _not_yet("reshuffle_on_repeat", value, "give one value for all datasets")
-    return flag("reshuffle_on_repeat", value)
+        return tuple(bool(value.get(name, True)) for name in names)
+    return (flag("reshuffle_on_repeat", value),) * len(names)
 
 
-def check_units(
-    *, token_estimation: object, mixture_unit: object, schedule: object, budget: object
-) -> None:
-    """Refuse what would make weights mean tokens, or change with time."""
-    one_of("mixture_unit", mixture_unit, ("samples", "tokens"))
-    if mixture_unit != "samples":
-        raise _not_yet("mixture_unit", mixture_unit, "weights count samples")
-    given = {"token_estimation": token_estimation, "schedule": schedule, "budget": budget}
-    for argument, value in given.items():
-        if value is not None:
-            raise _not_yet(argument, value, "leave it out: weights are fixed and count samples")
+def counted_unit(mixture_unit: object, token_estimation: TokenEstimation | None) -> str:
+    """Check what weights count: rows, tokens as they are, or tokens by an estimate.
+
+    Returns:
+        "samples", "tokens", or "estimated tokens".
+    """
+    unit = one_of(CALL, "mixture_unit", mixture_unit, ("samples", "tokens"))
+    if token_estimation is None:
+        return unit
+    if not isinstance(token_estimation, TokenEstimation):
+        raise PlanError(
+            f"{CALL}: token_estimation must be a TokenEstimation, got "
+            f"{type(token_estimation).__name__}; write token_estimation=TokenEstimation()"
+        )
+    if unit == "tokens":
+        raise PlanError(
+            f"{CALL}: mixture_unit='tokens' cannot be combined with token_estimation="
+            f"{token_estimation!r}: exact counts need no estimate; leave one of them out"
+        )
+    return "estimated tokens"
+
+
+def checked_schedule(
+    schedule: object, names: Sequence[str], mixture: MixtureSpec, counted: str
+) -> MixtureSchedule | None:
+    """Check that a schedule weighs these datasets, in a unit that the mixture counts in."""
+    if schedule is None:
+        return None
+    if not isinstance(schedule, MixtureSchedule):
+        raise PlanError(
+            f"{CALL}: schedule must be a MixtureSchedule, got {type(schedule).__name__}; write "
+            "schedule=MixtureSchedule({1000: {...}}, unit='samples')"
+        )
+    try:
+        schedule.validate_for(names, mixture)
+    except PlanError as exc:
+        raise PlanError(f"{CALL}: {exc}") from None
+    if schedule.unit != "steps":
+        what = f"{CALL}: schedule counts unit={schedule.unit!r}"
+        check_unit(what, schedule.unit, counted, in_tokens="unit='tokens'")
+    return schedule
 
 
 def _each(argument: str, value: object, names: Iterable[str]) -> dict[str, object]:
@@ -176,8 +237,3 @@ def _each(argument: str, value: object, names: Iterable[str]) -> dict[str, objec
                 f"{nearest(str(name), names)}"
             )
     return {f"{argument}[{name!r}]": each for name, each in value.items()}
-
-
-def _not_yet(argument: str, value: object, advice: str) -> NotYetError:
-    shown = value if isinstance(value, str | int | Mapping | None) else type(value).__name__
-    return NotYetError(f"{CALL}: {argument}={shown!r} is not there yet; {advice}")

@@ -1,15 +1,17 @@
-"""A dataset's place in a mixture, and the settings that give its rows their order."""
+"""A dataset's place in a mixture, and the settings that give its rows their order and end."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zephon import seeds
-from zephon.work.deal import Deal
-from zephon.work.passes import Passes
+from zephon.work.budget import Amount
+from zephon.work.ends import Bounds
+from zephon.work.order.deal import Deal
+from zephon.work.order.passes import Passes
 
 if TYPE_CHECKING:
     from zephon.io.dataset import Dataset
@@ -19,20 +21,71 @@ if TYPE_CHECKING:
 class Component:
     """A dataset's place in a mixture.
 
-    name: of the dataset; part of the key of its order.
+    name: part of the key of its order; of a mixture's, the dataset's.
     dataset_id: position in the list of datasets.
-    weight: share of the draws, 0 for a dataset that is never read; all add up to one.
+    weight: share of the draws, or of the tokens, at the beginning; all add up to one.
+    read: rows of it are drawn at some time; those of a dataset with weight zero never are.
     """
 
     name: str
     dataset_id: int
     dataset: Dataset
     weight: float
+    read: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How one component's passes are ordered, and when they end.
+
+    fresh: each pass has an order of its own.
+    block_size: positions of a pass that are permuted among themselves; None: no blocks.
+    policy: "stop", "repeat" or "redistribute".
+    passes: after so many it has no row left; None: it repeats for ever.
+    must: passes that it makes before the source ends of itself; None: the source does not.
+    budget: after so much it is finished; None: no bound.
+    """
+
+    fresh: bool
+    block_size: int | None
+    policy: str
+    passes: int | None
+    must: int | None
+    budget: Amount | None
+
+    def recipe(self) -> dict[str, Any]:
+        """Describe the rules as JSON values, by the names of the arguments that they come from."""
+        return {
+            "reshuffle_on_repeat": self.fresh,
+            "shuffle_block_size": self.block_size,
+            "exhausted_policy": self.policy,
+            "passes": self.passes,
+            "stop_after_passes": self.must,
+            "budget": None if self.budget is None else asdict(self.budget),
+        }
+
+    def bounds(self, deal: Deal, lane: int, budget_rows: int | None) -> Bounds:
+        """Count what the rules mean for one lane.
+
+        Args:
+            deal: of the component's rows.
+            lane: which lane.
+            budget_rows: rows of all lanes that the budget allows; None for no bound.
+        """
+        rows = None if self.passes is None else deal.rows_before(lane, self.passes)
+        finishes = [rows] if self.policy == "redistribute" and rows is not None else []
+        if budget_rows is not None:
+            finishes.append(max(0, -((lane - budget_rows) // deal.lanes)))
+        return Bounds(
+            finish=min(finishes, default=None),
+            stop=rows if self.policy != "redistribute" else None,
+            must=None if self.must is None else deal.rows_before(lane, self.must),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The checked arguments that change the data, beside the datasets and their weights.
+    """The checked arguments that all components share.
 
     Their names and meaning are those of ``StaticMixtureWorkSource``.
     """
@@ -41,11 +94,9 @@ class Settings:
     seed: int
     shuffle_shards: bool
     shuffle_within_shard: bool
-    reshuffle_on_repeat: bool
-    stop_after_passes: int
     lane_assignment: str
 
-    def passes(self, component: Component) -> Passes:
+    def passes(self, component: Component, rules: Rules) -> Passes:
         """Give the order of a component's rows."""
         return Passes(
             seed=self.seed,
@@ -53,10 +104,11 @@ class Settings:
             counts=np.asarray(component.dataset.counts()),
             shuffle_shards=self.shuffle_shards,
             shuffle_within_shard=self.shuffle_within_shard,
-            fresh=self.reshuffle_on_repeat,
+            block_size=rules.block_size,
+            fresh=rules.fresh,
         )
 
-    def deal(self, component: Component, rows: int, lanes: int) -> Deal:
+    def deal(self, component: Component, rules: Rules, rows: int, lanes: int) -> Deal:
         """Give the way in which a component's rows are dealt to lanes."""
         permuted = self.lane_assignment == "permute"
         return Deal.of(
@@ -64,5 +116,5 @@ class Settings:
             lanes=lanes,
             chunk_size=self.chunk_size,
             turn_key=seeds.key(self.seed, component.name, "turns") if permuted else None,
-            fresh=self.reshuffle_on_repeat,
+            fresh=rules.fresh,
         )

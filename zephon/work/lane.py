@@ -1,130 +1,161 @@
-"""One lane of a mixture: draws by position, from its interleave, deals and passes.
+"""One lane of a mixture: draws by position, from its turns, deals and passes.
 
 Nothing is remembered between calls but what makes them fast, so any thread may ask for any part.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.errors import ExecutionError
-from zephon.work.deal import Deal
-from zephon.work.interleave import Interleave, Turns
-from zephon.work.order import permute
-from zephon.work.passes import Passes, Pieces
+from zephon.work.ends import ENDLESS, Stretch
+from zephon.work.lane_stream import LaneStream
+from zephon.work.order.passes import Places
 from zephon.work.refs import Refs
-from zephon.work.source import LaneStream
+from zephon.work.strand import Member
 
 BLOCK = 32_768
 """Draws worked out at a time; more are put together, so that memory stays bounded."""
 
-MOST_PASSES = 2**31 - 1
-"""Passes that a reference can count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A component that the lane draws from: weight > 0."""
-
-    component: int
-    name: str
-    deal: Deal
-    passes: Passes
+TIMED = 1024
+"""Draws whose times are worked out together, where weights change."""
 
 
 class MixtureLane(LaneStream):
-    """The draws of one lane of a mixture, ending when each member has made its passes.
+    """The draws of one lane of a mixture whose time counts draws.
 
     Args:
         lane: which lane.
         members: the components drawn from, in component order; at least one.
-        interleave: their turns in this lane.
-        stop_after_passes: passes that every member makes before the lane ends.
-        shuffle_within_shard: rows are permuted within their shard.
+        stretches: their turns, from the lane's first draw to its end.
+        components: how many the source has, those never drawn from too.
     """
 
-    __slots__ = ("_interleave", "_lane", "_length", "_members", "_numbers", "_shuffled")
+    __slots__ = (
+        "_components", "_lane", "_level", "_members", "_numbers", "_starts", "_stretches", "_timed",
+    )  # fmt: skip
 
     def __init__(
         self,
         *,
         lane: int,
         members: tuple[Member, ...],
-        interleave: Interleave,
-        stop_after_passes: int,
-        shuffle_within_shard: bool,
+        stretches: tuple[Stretch, ...],
+        components: int,
     ) -> None:
         self._lane = lane
         self._members = members
         self._numbers = np.array([member.component for member in members], dtype=np.int32)
-        self._interleave = interleave
-        self._shuffled = shuffle_within_shard
-        rows = [member.deal.rows_before(lane, stop_after_passes) for member in members]
-        # A lane without a row of a component in those passes does not wait for it.
-        self._length = interleave.draws_through([count - 1 if count else None for count in rows])
+        self._stretches = stretches
+        self._starts = [stretch.start for stretch in stretches]
+        self._components = components
+        # Weights that stay, by a stretch's first draw and its piece; times of one block of draws.
+        self._level: dict[tuple[int, int] | None, NDArray[np.float64]] = {}
+        self._timed: tuple[int, int, NDArray[np.float64]] | None = None
 
     @property
-    def length(self) -> int:
-        """How many draws the lane has: those until the slowest member has made its passes."""
-        return self._length
+    def length(self) -> int | None:
+        """How many draws the lane has; None if it never ends."""
+        return self._stretches[-1].stop if self._stretches else 0
 
     def draw(self, start: int, count: int) -> Refs:
         """Give draws ``start`` up to ``start + count``, or up to the lane's end."""
         if start < 0 or count < 0:
             raise ValueError(f"draw: start and count must be at least 0, got {start} and {count}")
-        stop = min(start + count, self._length)
-        if stop - start <= BLOCK:
-            return self._draw_block(start, stop - start) if start < stop else Refs.empty()
-        return Refs.concat(
-            [
-                self._draw_block(block, min(BLOCK, stop - block))
-                for block in range(start, stop, BLOCK)
-            ]
-        )
+        length = self.length
+        stop = start + count if length is None else min(start + count, length)
+        found = []
+        while start < stop:
+            stretch = self._at(start)
+            end = min(stop, start + BLOCK, stop if stretch.stop is None else stretch.stop)
+            found.append(self._draw_block(stretch, start, end - start))
+            start = end
+        return Refs.concat(found)
 
-    def _draw_block(self, start: int, count: int) -> Refs:
-        turns = self._interleave.turns(start, count)
-        pieces = self._pieces(turns)
+    def weights_at(self, ordinal: int) -> NDArray[np.float64]:
+        """Give the weights in force at a draw, shape [components of the source]; read-only."""
+        stretch = self._at(ordinal)
+        courses = stretch.interleave.courses
+        time = self._time_of(stretch, ordinal) if courses.bends else 0.0
+        piece = courses.piece(time)
+        place = (stretch.start, piece) if courses.is_level(piece) else None
+        if place in self._level:
+            return self._level[place]
+        weights = np.zeros(self._components)
+        weights[self._numbers] = courses.weights_at(time)
+        weights.flags.writeable = False
+        if place is not None:
+            self._level[place] = weights
+        return weights
+
+    def _time_of(self, stretch: Stretch, ordinal: int) -> float:
+        """Say when a draw is due; a block of them is worked out at a time."""
+        block, place = divmod(ordinal - stretch.start, TIMED)
+        known = self._timed
+        if known is None or known[:2] != (stretch.start, block):
+            first = block * TIMED
+            left = TIMED if stretch.stop is None else stretch.stop - stretch.start - first
+            times = stretch.interleave.times(first, min(TIMED, left))
+            known = self._timed = (stretch.start, block, times)
+        return float(known[2][place])
+
+    def finished_before(self, ordinal: int) -> NDArray[np.bool_]:
+        """Tell which components no draw from ``ordinal`` on has, shape [components]."""
+        finished = np.ones(self._components, dtype=np.bool_)
+        length = self.length
+        if length is None or ordinal < length:
+            finished[self._numbers] = self._drawn_before(ordinal) >= self._drawn_in_all()
+        return finished
+
+    def _drawn_before(self, ordinal: int) -> NDArray[np.int64]:
+        """Count the members' draws before a draw that there is."""
+        stretch = self._at(ordinal)
+        return stretch.drawn + stretch.interleave.counts_before(*_item_at(stretch, ordinal))
+
+    def _drawn_in_all(self) -> NDArray[np.int64]:
+        """Count the members' draws of the whole lane, ``ENDLESS`` for those without an end."""
+        length = self.length
+        if length is not None:
+            stretch = self._at(length - 1)
+            member, item = _item_at(stretch, length - 1)
+            drawn = stretch.drawn + stretch.interleave.counts_before(member, item)
+            drawn[member] += 1
+            return drawn
+        stretch = self._stretches[-1]
+        reachable = stretch.drawn + stretch.interleave.count_until(float("inf"))
+        return np.where(stretch.interleave.courses.ending, reachable, ENDLESS)
+
+    def _at(self, ordinal: int) -> Stretch:
+        """Find the stretch of a draw; those that are empty are passed over."""
+        return self._stretches[bisect_right(self._starts, ordinal) - 1]
+
+    def _draw_block(self, stretch: Stretch, start: int, count: int) -> Refs:
+        turns = stretch.interleave.turns(start - stretch.start, count)
+        firsts = (turns.first + stretch.drawn).tolist()
+        rows = [
+            member.rows(self._lane, first, candidates)
+            for member, first, candidates in zip(
+                self._members, firsts, turns.count.tolist(), strict=True
+            )
+            if candidates
+        ]
+        places = Places.concat(rows)
         order = turns.order
-        shard = np.repeat(pieces.shard, pieces.length)
-        pass_index = np.repeat(pieces.pass_index.astype(np.int32), pieces.length)
         return Refs.of(
             component=np.repeat(self._numbers, turns.count)[order],
-            shard=shard[order],
-            row=self._rows(pieces)[order],
-            pass_index=pass_index[order],
+            shard=places.shard[order],
+            row=places.row[order],
+            pass_index=places.pass_index[order],
             ordinal=np.arange(start, start + count, dtype=np.int64),
             lane=self._lane,
         )
 
-    def _pieces(self, turns: Turns) -> Pieces:
-        """Find the places of all candidates, component after component."""
-        found = []
-        for member, first, count in zip(self._members, turns.first, turns.count, strict=True):
-            if count == 0:
-                continue
-            last_pass = member.deal.pass_of(self._lane, first + count - 1)
-            if last_pass > MOST_PASSES:
-                raise ExecutionError(
-                    f"work source: component {member.name!r} may be repeated at most "
-                    f"{MOST_PASSES} times, and lane {self._lane} wants pass {last_pass} of its "
-                    f"{member.deal.rows} rows; lower its weight"
-                )
-            found.append(member.passes.pieces(member.deal.runs(self._lane, first, count)))
-        return Pieces.concat(found)
 
-    def _rows(self, pieces: Pieces) -> NDArray[np.int64]:
-        """Give the row at each place, piece after piece."""
-        before = np.cumsum(pieces.length) - pieces.length
-        total = int(pieces.length.sum())
-        places = np.repeat(pieces.start - before, pieces.length)
-        np.add(places, np.arange(total, dtype=np.int64), out=places)
-        if not self._shuffled:
-            return places
-        # Neighbouring pieces of one shard and pass are one range: short ranges are sorted whole.
-        begins = np.flatnonzero(np.concatenate(([True], pieces.key[1:] != pieces.key[:-1])))
-        lengths = np.add.reduceat(pieces.length, begins)
-        return permute(places, lengths, pieces.size[begins], pieces.key[begins])
+def _item_at(stretch: Stretch, ordinal: int) -> tuple[int, int]:
+    """Find whose item a draw of a stretch is, and its number within the stretch."""
+    turns = stretch.interleave.turns(ordinal - stretch.start, 1)
+    place, ends = int(turns.order[0]), np.cumsum(turns.count)
+    member = int(np.searchsorted(ends, place, side="right"))
+    return member, int(turns.first[member]) + place - int(ends[member] - turns.count[member])

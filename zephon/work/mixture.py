@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from numbers import Real
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from zephon.errors import PlanError, nearest
+from zephon.work.finite import finite_float
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class MixtureSpec:
     """
 
     weights: Mapping[str, float]
+    _normalized: Mapping[str, float] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.weights, Mapping) or not self.weights:
@@ -32,27 +33,22 @@ class MixtureSpec:
                 "MixtureSpec: weights must be a non-empty mapping from dataset name to weight, "
                 f"got {self.weights!r}"
             )
-        for name, weight in self.weights.items():
+        for name in self.weights:
             if not isinstance(name, str):
                 raise PlanError(f"MixtureSpec: component names must be strings, got {name!r}")
-            _check_weight(name, weight)
-        weights = {name: float(weight) for name, weight in self.weights.items()}
+        weights = {name: _checked_weight(name, weight) for name, weight in self.weights.items()}
         if not any(weights.values()):
             raise PlanError(
                 "MixtureSpec: at least one weight must be positive, got zero for "
                 f"{', '.join(map(repr, weights))}"
             )
         object.__setattr__(self, "weights", MappingProxyType(weights))
+        object.__setattr__(self, "_normalized", _normalized(weights))
 
     @property
     def normalized(self) -> dict[str, float]:
         """The weights, scaled to add up to one."""
-        largest = max(self.weights.values())
-        # Only weights whose sum is no finite number are scaled first: scaling rounds.
-        scale = largest if math.isinf(sum(self.weights.values())) else 1.0
-        scaled = {name: weight / scale for name, weight in self.weights.items()}
-        total = math.fsum(scaled.values())
-        return {name: weight / total for name, weight in scaled.items()}
+        return dict(self._normalized)
 
     def validate_for(self, names: Iterable[str]) -> None:
         """Check that the mixture names exactly these components.
@@ -61,8 +57,9 @@ class MixtureSpec:
             PlanError: a component has no weight, or a weight has no component.
         """
         wanted = list(names)
+        known = set(wanted)
         for name in self.weights:
-            if name not in wanted:
+            if name not in known:
                 raise PlanError(
                     f"MixtureSpec: weight for component {name!r}, but no dataset has that name; "
                     f"{nearest(name, wanted)}"
@@ -89,15 +86,20 @@ class MixtureSpec:
         return MixtureSpec, (dict(self.weights),)
 
 
-def _check_weight(name: str, weight: object) -> None:
-    if isinstance(weight, Real) and not isinstance(weight, bool):
-        try:
-            number = float(weight)
-        except OverflowError:
-            number = math.inf
-        if math.isfinite(number) and number >= 0:
-            return
+def _checked_weight(name: str, weight: object) -> float:
+    number = finite_float(weight)
+    if number is not None and number >= 0:
+        return number
     raise PlanError(
         f"MixtureSpec weight for component {name!r} must be positive and finite, or zero for a "
         f"dataset that is never read, got {weight!r}"
     )
+
+
+def _normalized(weights: Mapping[str, float]) -> dict[str, float]:
+    largest = max(weights.values())
+    # Only weights whose sum is no finite number are scaled first: scaling rounds.
+    scale = largest if math.isinf(sum(weights.values())) else 1.0
+    scaled = {name: weight / scale for name, weight in weights.items()}
+    total = math.fsum(scaled.values())
+    return {name: weight / total for name, weight in scaled.items()}

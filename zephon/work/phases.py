@@ -15,29 +15,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from zephon.work.order import Permutation
+from zephon.work.order.permutation import Permutation
 
 
-def lane_phases(
-    weights: Sequence[float], keys: Sequence[int], lane: int, lanes: int
-) -> tuple[float, ...]:
-    """Give each component's phase in a lane, between 0 and 1.
+def lane_phases(weights: Sequence[float], keys: Sequence[int], lanes: int) -> NDArray[np.float64]:
+    """Give each component's phase in each lane, between 0 and 1; shape [lanes, components].
 
     Args:
         weights: of the components.
         keys: one a component; the heavier one's decides the order of lanes for its pair.
-        lane: which lane.
         lanes: how many there are.
 
-    >>> [lane_phases((0.7, 0.3), (1, 2), lane, 2) for lane in range(2)]
-    [(0.25, 0.75), (0.75, 0.25)]
+    >>> lane_phases((0.7, 0.3), (1, 2), 2).tolist()
+    [[0.25, 0.75], [0.75, 0.25]]
     """
     by_weight = sorted(range(len(weights)), key=lambda c: (-weights[c], c))
-    phases = [0.0] * len(weights)
+    phases = np.zeros((lanes, len(weights)))
+    every_lane = np.arange(lanes)
     for heavier, lighter in zip(by_weight[::2], [*by_weight[1::2], None], strict=False):
-        place = Permutation(lanes, keys[heavier]).at(np.array([lane]))
-        phases[heavier] = (int(place[0]) + 0.5) / lanes
+        places = Permutation(lanes, keys[heavier]).at(every_lane)
+        phases[:, heavier] = (places + 0.5) / lanes
         if lighter is not None:
-            phases[lighter] = 1.0 - phases[heavier]
-    return tuple(phases)
+            phases[:, lighter] = 1.0 - phases[:, heavier]
+    return phases

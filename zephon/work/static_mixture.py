@@ -1,41 +1,49 @@
-"""A mixture with fixed weights: several datasets, drawn in proportion, in a keyed random order.
+"""A mixture of datasets, drawn in proportion, in a keyed random order.
 
 The order is arithmetic on positions, so it needs no memory to speak of and starts anywhere. Read
-next: interleave.py (whose turn it is), deal.py (which lane takes which position of a pass),
-passes.py and order.py (which row lies there).
+next: interleave.py and course.py (whose turn it is), ends.py (when a dataset or a lane ends), and
+order/ (which lane takes which position of a pass, and which row lies there).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from zephon import seeds
-from zephon.errors import DatasetError, PlanError
+from zephon.errors import ExecutionError, PlanError
 from zephon.work import arguments
-from zephon.work.arguments import UNSET, Unset
-from zephon.work.component import Component, Settings
-from zephon.work.interleave import Interleave, Pace
-from zephon.work.lane import Member, MixtureLane
+from zephon.work.arguments import CALL, UNSET, Unset
+from zephon.work.budget import Amount, checked_budgets
+from zephon.work.calibration import MOST_TOKENS
+from zephon.work.component import Component, Rules, Settings
+from zephon.work.cut_chunks import CutChunks
+from zephon.work.description import MOST_LANES, describe
+from zephon.work.finite import finite_float
+from zephon.work.lane import MixtureLane
+from zephon.work.lanes import Lanes
 from zephon.work.mixture import MixtureSpec
-from zephon.work.phases import lane_phases
-from zephon.work.source import WorkSource
+from zephon.work.mixture_plan import MixturePlan, rules_of
+from zephon.work.schedule import MixtureSchedule, StepSize
+from zephon.work.token_estimation import TokenEstimation, TokenRatio, mean_cost, prime_token_ratios
+from zephon.work.token_lane import TokenLane
+from zephon.work.words import one_of
 
 if TYPE_CHECKING:
     from zephon.io.dataset import Dataset
 
-MOST_DRAWS = 2**60
-"""Draws after which a source must have ended; due times and row numbers stay exact enough."""
+ShuffleBlockSpec: TypeAlias = int | Literal["auto", "global"] | None
 
 
-class StaticMixtureWorkSource(WorkSource):
-    """Draw from several datasets in fixed proportion until each has made its passes.
+class StaticMixtureWorkSource(CutChunks):
+    """Draw from several datasets in proportion, each in an order of its own.
 
-    Every lane draws each dataset within ``len(datasets) + 1`` samples of its share at any point.
-    A dataset that is used up begins again, in a fresh order, until the slowest has made
-    ``stop_after_passes`` passes: so every row is drawn that often at least.
+    Every lane draws each dataset within ``len(datasets) + 1`` samples of its share at any point;
+    with ``mixture_unit="tokens"``, within one longest document of its share of tokens. By default
+    a dataset that is used up begins again, in a fresh order, until the slowest has made one pass:
+    so every row is drawn at least once, but for those of a dataset whose weight is taken away or
+    whose budget is met.
 
     Args:
         datasets: at least one; their names differ. A dataset's id is its position here.
@@ -45,25 +53,31 @@ class StaticMixtureWorkSource(WorkSource):
         seed: decides every order; a whole number of 64 bits, signed.
         shuffle_shards: permute the shards of each pass.
         shuffle_within_shard: permute the rows of each shard.
-        shuffle_block_size: not yet.
-        exhausted_policy: not yet.
-        reshuffle_on_repeat: each pass has an order of its own; otherwise all repeat the first.
-        max_repeats: not yet.
-        stop_after_passes: passes that every dataset makes at least; 1 if left out.
+        shuffle_block_size: cut what that gives into blocks of so many rows and permute each:
+            "auto" is eight times the largest shard of all datasets, "global" the whole dataset.
+        exhausted_policy: what happens when a dataset has no row left: "stop" ends the lane just
+            before it would draw one more, "repeat" begins the dataset anew, "redistribute" gives
+            its weight to the others. One for all, or one a dataset ("stop" where none is given).
+        reshuffle_on_repeat: each pass has an order of its own; otherwise all repeat the first. One
+            for all, or one a dataset (True where none is given).
+        max_repeats: passes after the first that "repeat" makes; then the lane ends as under
+            "stop". One for all, or one a dataset (no bound where none is given).
+        stop_after_passes: all repeat until each has made so many passes; 1 if neither this nor a
+            policy is given.
         lane_assignment: how neighbouring rows go round the lanes: "permute" in a random order of
             lanes each round, or "modulo" in lane order.
-        token_estimation: not yet.
-        mixture_unit: what the weights count; "tokens" is not there yet.
-        schedule: not yet.
-        budget: not yet.
+        token_estimation: weights mean tokens, by an estimate of the tokens in a mean row.
+        mixture_unit: what weights count, "samples" or, exactly, "tokens".
+        schedule: weights that change while the run goes on; ``mixture`` holds at its beginning.
+        budget: samples, or ``tokens(n)``, of a dataset after which it is finished: its weight goes
+            to the others, and no end waits for it.
 
     Raises:
-        PlanError: an argument is wrong; the message names it.
-        NotYetError: an argument asks for what this version does not have.
-        DatasetError: a dataset with a weight has no rows.
+        PlanError: an argument is wrong, or two do not go together; the message names them.
+        DatasetError: a dataset that is to be read has no rows.
     """
 
-    __slots__ = ("_components", "_passes", "_settings", "_total_samples")
+    __slots__ = ("_costs", "_laid_out", "_plan", "token_estimation", "token_ratios")
 
     def __init__(
         self,
@@ -73,153 +87,278 @@ class StaticMixtureWorkSource(WorkSource):
         seed: int = 0,
         shuffle_shards: bool = True,
         shuffle_within_shard: bool = False,
-        shuffle_block_size: int | str | None = None,
+        shuffle_block_size: ShuffleBlockSpec = None,
         exhausted_policy: str | Mapping[str, str] | None = None,
         reshuffle_on_repeat: bool | Mapping[str, bool] = True,
         max_repeats: int | Mapping[str, int] | None = None,
         stop_after_passes: int | Unset | None = UNSET,
         lane_assignment: str = "permute",
-        token_estimation: object | None = None,
+        token_estimation: TokenEstimation | None = None,
         *,
         mixture_unit: str = "samples",
-        schedule: object | None = None,
-        budget: object | None = None,
+        schedule: MixtureSchedule | None = None,
+        budget: Mapping[str, Amount | int] | None = None,
     ) -> None:
         found = arguments.checked_datasets(datasets)
         names = [dataset.name for dataset in found]
-        spec = mixture if isinstance(mixture, MixtureSpec) else MixtureSpec(mixture)
-        weights = spec.normalized_for(names)
-        arguments.check_block_size(shuffle_block_size)
-        arguments.check_units(
-            token_estimation=token_estimation,
-            mixture_unit=mixture_unit,
-            schedule=schedule,
-            budget=budget,
-        )
-        self._settings = Settings(
+        weighed = mixture if isinstance(mixture, MixtureSpec) else MixtureSpec(mixture)
+        weights = weighed.normalized_for(names)
+        counted = arguments.counted_unit(mixture_unit, token_estimation)
+        if token_estimation is not None:
+            token_estimation.validate_for(names)
+        changes = arguments.checked_schedule(schedule, names, weighed, counted)
+        settings = Settings(
             chunk_size=arguments.whole_number("chunk_size", chunk_size, least=1),
             seed=arguments.seed_number(seed),
             shuffle_shards=arguments.flag("shuffle_shards", shuffle_shards),
             shuffle_within_shard=arguments.flag("shuffle_within_shard", shuffle_within_shard),
-            reshuffle_on_repeat=arguments.fresh_passes(reshuffle_on_repeat, names),
-            stop_after_passes=arguments.stop_passes(
+            lane_assignment=one_of(
+                CALL, "lane_assignment", lane_assignment, ("permute", "modulo")
+            ),
+        )
+        specs = [weighed, *(spec for _, spec in (changes.points if changes else ()))]
+        # A weight that was given but vanished in scaling is kept, to be refused as too small.
+        read = {name for spec in specs for name, share in spec.weights.items() if share > 0}
+        components = tuple(
+            Component(name, place, dataset, weights[name], name in read)
+            for place, (name, dataset) in enumerate(zip(names, found, strict=True))
+        )
+        rules = rules_of(
+            components,
+            arguments.block_size(shuffle_block_size),
+            arguments.fresh_passes(reshuffle_on_repeat, names),
+            arguments.endings(
                 stop_after_passes=stop_after_passes,
                 exhausted_policy=exhausted_policy,
                 max_repeats=max_repeats,
                 names=names,
             ),
-            lane_assignment=arguments.one_of(
-                "lane_assignment", lane_assignment, ("permute", "modulo")
-            ),
+            checked_budgets(CALL, budget, names, counted),
         )
-        self._components = tuple(
-            Component(name=dataset.name, dataset_id=place, dataset=dataset, weight=weight)
-            for place, (dataset, weight) in enumerate(zip(found, weights.values(), strict=True))
+        self._plan = MixturePlan.of(
+            components,
+            rules,
+            settings=settings,
+            mixture=weighed,
+            counted=counted,
+            schedule=changes,
         )
-        # A weight of zero is never read: its shards are not even looked at. One that was given
-        # but vanished in scaling is kept, to be refused as too small.
-        self._passes = tuple(
-            (component, self._settings.passes(component))
-            for component in self._components
-            if spec.weights[component.name] > 0
-        )
-        for component, passes in self._passes:
-            self._check_end(component, passes.rows)
-        self._total_samples = self.lane_stream(0, 1).length
+        self.token_estimation = token_estimation
+        self.token_ratios: dict[str, TokenRatio] = {}
+        self._costs: dict[str, float] | None = None
+        self._laid_out: tuple[StepSize | None, Lanes] | None = None
+        if token_estimation is not None and self._ratios_are_given():
+            self.prime()
 
     @property
     def components(self) -> tuple[Component, ...]:
         """The datasets and their weights; a reference's component is a position here."""
-        return self._components
+        return self._plan.components
 
     @property
     def dataset_ids(self) -> tuple[int, ...]:
         """The ids of the datasets: their positions in the list."""
-        return tuple(range(len(self._components)))
+        return tuple(range(len(self._plan.components)))
 
     @property
     def datasets_by_id(self) -> Mapping[int, Dataset]:
         """The datasets by id."""
-        return MappingProxyType({each.dataset_id: each.dataset for each in self._components})
+        return MappingProxyType({each.dataset_id: each.dataset for each in self._plan.components})
+
+    def continues_after_exhaustion(self) -> frozenset[str]:
+        """Name the datasets after whose end the others go on: redistributed, or with a budget."""
+        return frozenset(
+            component.name
+            for component, rules in self.rules()
+            if rules.policy == "redistribute" or rules.budget is not None
+        )
 
     @property
     def seed(self) -> int:
         """The number that decides every order."""
-        return self._settings.seed
+        return self._plan.settings.seed
 
     @property
     def chunk_size(self) -> int:
         """Neighbouring rows that go to a lane at a time, at most."""
-        return self._settings.chunk_size
+        return self._plan.settings.chunk_size
 
     @property
-    def total_samples(self) -> int:
-        """Draws until the source ends, with one lane."""
-        return self._total_samples
+    def mixture_unit(self) -> str:
+        """What weights count when a lane is drawn: "samples", or "tokens" exactly."""
+        return "tokens" if self._plan.counted == "tokens" else "samples"
 
-    def __len__(self) -> int:
-        return self._total_samples
+    @property
+    def counted(self) -> str:
+        """What weights mean: "samples", "tokens" or "estimated tokens"."""
+        return self._plan.counted
 
-    def lane_stream(self, lane: int, lanes: int) -> MixtureLane:
-        """Give lane ``lane`` of ``lanes``.
+    @property
+    def schedule(self) -> MixtureSchedule | None:
+        """The weights that change, if they do."""
+        return self._plan.schedule
+
+    @property
+    def shuffles_within_shard(self) -> bool:
+        """Whether the rows of each shard are permuted."""
+        return self._plan.settings.shuffle_within_shard
+
+    def block_rows(self, component: int) -> int | None:
+        """Give the rows of a component that are permuted among themselves; None without blocks."""
+        found = (r.rules for r in self._plan.reading if r.component.dataset_id == component)
+        return next((rules.block_size for rules in found), None)
+
+    def rules(self) -> tuple[tuple[Component, Rules], ...]:
+        """Say how each component that is read is ordered, and when it ends."""
+        return tuple((each.component, each.rules) for each in self._plan.reading)
+
+    @property
+    def total_samples(self) -> float:
+        """Draws until the source ends, with one lane; infinity if it never does.
 
         Raises:
-            PlanError: there is no such lane.
+            ExecutionError: it depends on what the run reads, or on the size of its steps.
         """
-        lanes = arguments.whole_number("lanes", lanes, least=1)
-        lane = arguments.whole_number("lane", lane, least=0)
-        if lane >= lanes:
-            raise PlanError(f"lane_stream: lane must be below lanes={lanes}, got {lane}")
-        read = [component for component, _ in self._passes]
-        phases = lane_phases(
-            [component.weight for component in read],
-            [seeds.key(self.seed, component.name, "phase") for component in read],
-            lane,
-            lanes,
-        )
-        return MixtureLane(
-            lane=lane,
-            members=tuple(
-                Member(
-                    component=component.dataset_id,
-                    name=component.name,
-                    deal=self._settings.deal(component, passes.rows, lanes),
-                    passes=passes,
+        if self.mixture_unit == "tokens":
+            raise ExecutionError(
+                f"{CALL}: total_samples is known only once the data are read, since "
+                "mixture_unit='tokens' counts their tokens; count what the pipeline delivers"
+            )
+        length = self.lane_stream(0, 1).length
+        return math.inf if length is None else length
+
+    def __len__(self) -> int:
+        total = self.total_samples
+        if math.isinf(total):
+            raise TypeError(
+                f"{CALL}: it has no len(), since a dataset repeats without a bound; give "
+                "stop_after_passes or max_repeats for an end"
+            )
+        return int(total)
+
+    def lane_stream(
+        self, lane: int, lanes: int, *, step: StepSize | None = None, state: Any = None
+    ) -> MixtureLane:
+        """Give lane ``lane`` of ``lanes``.
+
+        Args:
+            lane: which lane.
+            lanes: how many there are.
+            step: what a step of the run is, where the schedule counts steps.
+            state: has no meaning here: a lane is drawn by position.
+
+        Raises:
+            PlanError: there is no such lane, or the mixture counts tokens exactly.
+            ExecutionError: the tokens of a mean row were not estimated yet.
+        """
+        lane, lanes = _checked_lane("lane_stream", lane, lanes)
+        if self.mixture_unit == "tokens":
+            raise PlanError(
+                "lane_stream: mixture_unit='tokens' orders draws by tokens, which are known only "
+                "behind a tokenizer; run it in a Pipeline"
+            )
+        return self._lanes(lanes, step).stream(lane)
+
+    def token_lane(self, lane: int, lanes: int, *, step: StepSize | None = None) -> TokenLane:
+        """Give the parts of a lane whose mixture counts tokens exactly.
+
+        Raises:
+            PlanError: there is no such lane, or the mixture does not count tokens exactly.
+        """
+        lane, lanes = _checked_lane("token_lane", lane, lanes)
+        if self.mixture_unit != "tokens":
+            raise PlanError("token_lane: the mixture must count tokens; set mixture_unit='tokens'")
+        return self._lanes(lanes, step).token_lane(lane)
+
+    @property
+    def requires_token_priming(self) -> bool:
+        """Whether tokens of a mean row must be estimated before the first draw."""
+        return self.token_estimation is not None and self._costs is None
+
+    @property
+    def token_costs(self) -> Mapping[str, float] | None:
+        """Estimated tokens of a mean row of each dataset; None before they are known."""
+        return None if self._costs is None else MappingProxyType(self._costs)
+
+    def set_token_costs(self, costs: Mapping[str, float]) -> None:
+        """Take the estimated tokens of a mean row from elsewhere, such as a checkpoint.
+
+        Raises:
+            PlanError: a dataset that is read has none, or one that no row can have.
+        """
+        found = {}
+        for each in self._plan.reading:
+            name = each.component.name
+            cost = finite_float(costs.get(name))
+            if cost is None or not 1 <= cost <= MOST_TOKENS:
+                raise PlanError(
+                    f"{CALL}: a mean row of dataset {name!r} must have from 1 to 2^40 tokens, got "
+                    f"{costs.get(name)!r}; mend its ratio in token_estimation"
                 )
-                for component, passes in self._passes
-            ),
-            interleave=Interleave(
-                tuple(Pace(c.weight, phase) for c, phase in zip(read, phases, strict=True))
-            ),
-            stop_after_passes=self._settings.stop_after_passes,
-            shuffle_within_shard=self._settings.shuffle_within_shard,
+            found[name] = cost
+        self._costs = found
+        self.token_ratios = {}
+        self._laid_out = None
+
+    def prime(
+        self,
+        io_options: object = None,
+        counting_spec: Any = None,
+        pre_tokenize_replay: object = None,
+        mp_context: object = None,
+    ) -> None:
+        """Estimate the tokens of a mean row of each dataset that is read.
+
+        Args:
+            io_options: accepted; nothing is read here.
+            counting_spec: counts the tokens of rows; see ``prime_token_ratios``.
+            pre_tokenize_replay: accepted; counting includes every step before the tokenizer.
+            mp_context: accepted; no process is started.
+        """
+        if self.token_estimation is None:
+            return
+        datasets = {c.name: c.dataset for c in self._plan.components if c.read}
+        ratios = prime_token_ratios(
+            self.token_estimation, datasets, seed=self.seed, count=counting_spec
         )
+        self.set_token_costs({name: mean_cost(datasets[name], r) for name, r in ratios.items()})
+        self.token_ratios = ratios
+
+    def describe(self, lanes: int, step: StepSize | None = None) -> tuple[str, ...]:
+        """Say in words what weights count, how they change, and when lanes end. Reads nothing."""
+        lengths: list[int | None] | ExecutionError | None = None
+        if lanes <= MOST_LANES and self.mixture_unit != "tokens":
+            try:
+                lengths = [self.lane_stream(lane, lanes, step=step).length for lane in range(lanes)]
+            except ExecutionError as exc:
+                lengths = exc
+        return tuple(describe(self._plan, lengths))
 
     def recipe(self) -> dict[str, Any]:
         """List the arguments that change the data; datasets by name, in their order."""
-        return {
-            "source": "static_mixture",
-            "mixture_unit": "samples",
-            "components": [[each.name, each.weight] for each in self._components],
-            **asdict(self._settings),
-        }
+        return self._plan.recipe(self._costs)
 
     def __repr__(self) -> str:
-        shares = ", ".join(f"{each.name}: {each.weight:.4g}" for each in self._components)
-        return f"StaticMixtureWorkSource({shares}; seed={self.seed})"
+        shares = ", ".join(f"{each.name}: {each.weight:.4g}" for each in self._plan.components)
+        return f"{CALL}({shares}; seed={self.seed})"
 
-    def _check_end(self, component: Component, rows: int) -> None:
-        if rows == 0:
-            shards = len(component.dataset.counts())
-            raise DatasetError(
-                f"StaticMixtureWorkSource: dataset {component.name!r} must have rows, since its "
-                f"weight is {component.weight:.4g}; it has none in {shards} shards; "
-                "set its weight to 0, or leave it out"
-            )
-        wanted = rows * self._settings.stop_after_passes
-        if wanted > MOST_DRAWS * component.weight:
-            raise PlanError(
-                f"StaticMixtureWorkSource: dataset {component.name!r} must make its passes within "
-                f"2^60 draws, and {wanted} rows at weight {component.weight!r} take more; "
-                "raise its weight, or set it to 0"
-            )
+    def _lanes(self, count: int, step: StepSize | None) -> Lanes:
+        """Lay out lanes; those asked for last are kept, since all of a run are asked for."""
+        kept = self._laid_out
+        if kept is None or kept[0] != step or kept[1].count != count:
+            kept = self._laid_out = (step, Lanes(self._plan, count, step, self._costs))
+        return kept[1]
+
+    def _ratios_are_given(self) -> bool:
+        estimation = self.token_estimation
+        return estimation is not None and all(
+            estimation.given_ratio(each.component.name) is not None for each in self._plan.reading
+        )
+
+
+def _checked_lane(call: str, lane: int, lanes: int) -> tuple[int, int]:
+    lanes = arguments.whole_number("lanes", lanes, least=1)
+    lane = arguments.whole_number("lane", lane, least=0)
+    if lane >= lanes:
+        raise PlanError(f"{call}: lane must be below lanes={lanes}, got {lane}")
+    return lane, lanes
