@@ -11,6 +11,7 @@ settings.load_profile("zephon")
 def _caches(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("ZEPHON_TOKENIZER_CACHE_DIR", str(tmp_path_factory.mktemp("tokenizer-cache")))
+    patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))  # the spill lies in ~/.cache
     yield
     patch.undo()
 

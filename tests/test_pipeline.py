@@ -246,18 +246,19 @@ def test_formats_that_are_not_there_yet_are_refused_by_name(tmp_path, fmt):
         Dataset.from_path("words", tmp_path, fmt=fmt)
 
 
-def test_work_sources_of_ones_own_are_refused_by_name():
+def test_a_work_source_of_ones_own_is_checked_where_it_is_given():
     class Own(WorkSource):
         datasets_by_id = MappingProxyType({})
 
-        def lane_stream(self, lane, lanes):
+        def next_chunk(self):
             raise AssertionError
 
-        def recipe(self):
-            return {}
-
-    with pytest.raises(NotYetError, match="work sources of your own are not there yet"):
+    with pytest.raises(PlanError, match="must be a non-empty mapping from ids to datasets"):
         Pipeline(Own())
+    with pytest.raises(PlanError, match="expected a work source, got list"):
+        Pipeline([])
+    with pytest.raises(PlanError, match="got the copy of a StaticMixtureWorkSource for lane 1"):
+        Pipeline(source([text_dataset("words", 12)]).clone_for_lane(1, 2))
 
 
 def test_a_tokenizer_that_is_not_there_is_refused_before_the_first_row():

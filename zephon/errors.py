@@ -21,6 +21,10 @@ class NotYetError(PlanError, NotImplementedError):
     """A documented feature that this version does not have yet."""
 
 
+class UnboundSourceError(PlanError, AssertionError):
+    """A work source was asked for a chunk before it was bound to a lane."""
+
+
 class RepeatedCallError(PlanError, RuntimeError):
     """A call that may be made once was made again."""
 

@@ -10,12 +10,14 @@ from numbers import Integral
 from typing import Any
 
 from zephon.errors import ExecutionError, NotYetError, PlanError, RepeatedCallError, nearest
-from zephon.exec import described, session
+from zephon.exec import described, priming, session
 from zephon.exec.accounting import account
 from zephon.exec.checkpoint import from_any, to_bytes
 from zephon.exec.engine import Engine
 from zephon.exec.fingerprint import digest
-from zephon.exec.launch import budget_of, workers_of
+from zephon.exec.launch import step_of, workers_of
+from zephon.exec.reading import plan_reading
+from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
 from zephon.planner import checks, logical
 from zephon.planner.compiler import Plan, compile_plan
@@ -23,7 +25,6 @@ from zephon.planner.explain import RunFacts, explain_text
 from zephon.planner.tree import top_first, transform_up
 from zephon.types import SampleBatch, StreamItem, record_of
 from zephon.work import WorkSource
-from zephon.work.static_mixture import StaticMixtureWorkSource
 
 _PLACEMENTS = ("auto", "local")
 _ALLOWED_EDITS = (
@@ -42,12 +43,13 @@ class Pipeline:
         if not isinstance(work_source, WorkSource):
             raise PlanError(
                 f"Pipeline: expected a work source, got {type(work_source).__name__}; make a "
-                "StaticMixtureWorkSource of datasets and a mixture"
+                "StaticMixtureWorkSource of datasets and a mixture, or derive one from WorkSource"
             )
-        if not isinstance(work_source, StaticMixtureWorkSource):
-            raise NotYetError(
-                f"Pipeline: work sources of your own are not there yet, got "
-                f"{type(work_source).__name__}; use StaticMixtureWorkSource"
+        if work_source.lane_id is not None:
+            raise PlanError(
+                f"Pipeline: expected a work source of no lane, got the copy of a "
+                f"{type(work_source).__name__} for lane {work_source.lane_id}; pass the source "
+                "that it was made of"
             )
         self._source = work_source
         self._node: logical.Node = session.fetch_node(work_source)
@@ -251,9 +253,14 @@ class Pipeline:
     def options(self, **settings: Any) -> Pipeline:
         """Set runtime options by name; see ``zephon.options.RuntimeOptions``.
 
+        ``io_options`` are merged into those of earlier calls; see ``zephon.io.StoreOptions``.
+
         Raises:
             PlanError: an unknown option or value; names the nearest right one.
         """
+        if "io_options" in settings:
+            earlier = StoreOptions.from_any(self._options.io_options)
+            settings["io_options"] = earlier.merge(settings["io_options"])
         self._options.update(**{name: _whole(value) for name, value in settings.items()})
         return self._changed()
 
@@ -262,16 +269,21 @@ class Pipeline:
         plan = self._compiled()
         topology = session.topology_of(plan, self._options, self._restored)
         workers = workers_of(plan, self._options)
-        budget = budget_of(self._options, self._source, topology)
+        reading = plan_reading(self._source, self._options, topology)
         return explain_text(
             plan,
             RunFacts(
                 runner=workers.runner,
                 workers=workers.count,
                 queue=workers.queue,
-                memory_budget=budget,
+                memory_budget=reading.budget,
+                reading=reading.lines,
+                mixture=(
+                    *self._source.describe(topology.lanes, step_of(plan, topology)),
+                    *priming.cost_lines(self._source, self._restored),
+                ),
                 lanes=described.lane_lines(topology, plan),
-                notes=described.notes(plan, self._options, topology, budget),
+                notes=described.notes(plan, self._options, topology, reading.budget),
             ),
         )
 

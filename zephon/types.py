@@ -122,6 +122,16 @@ class SampleBatch:
         return self._of_each(columns.sample_ids, lambda meta: meta.sample_id)
 
     @property
+    def target_mixture(self) -> dict[str, float] | None:
+        """The weights in force when the last record was finished, by component.
+
+        They are those of that record's lane. None where nobody knows, as for a batch that was made
+        of records.
+        """
+        rows = self._rows
+        return None if rows is None or rows.target_mixture is None else dict(rows.target_mixture)
+
+    @property
     def lineage_paths(self) -> list[LineagePath]:
         """The lineage of each record."""
         return self._of_each(columns.lineage_paths, lambda meta: meta.lineage)

@@ -300,9 +300,9 @@ def test_what_changed_is_printed_and_refused(world, name):
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        ({"mixture": {"prose": 0.5, "code": 0.5}}, r"source\.components\[0\]\[1\]: was 0.7, is 0"),
+        ({"mixture": {"prose": 0.5, "code": 0.5}}, r"source\.weights\.prose: was 0.7, is 0.5"),
         ({"seed": 1}, r"source\.seed: was 0, is 1"),
-        ({"stop_after_passes": 2}, r"source\.stop_after_passes: was 1, is 2"),
+        ({"stop_after_passes": 2}, r"source\.rules\.code\.stop_after_passes: was 1, is 2"),
     ],
 )
 def test_what_the_constructor_says_is_never_overridden_in_silence(world, work, message):

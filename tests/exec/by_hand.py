@@ -10,8 +10,10 @@ from zephon.exec.policies import Each, Wrap
 from zephon.exec.rows import Block, Buffer
 from zephon.exec.segment import Segment
 from zephon.planner.physical import RowLayout
+from zephon.work.course import Courses
+from zephon.work.lane_stream import LaneStream
 from zephon.work.refs import Refs
-from zephon.work.source import LaneStream
+from zephon.work.token_lane import TokenLane
 
 LAYOUT = RowLayout(tokens_field="input_ids", positions=True, packed=True)
 
@@ -41,6 +43,64 @@ class Counted(LaneStream):
         )
 
 
+class OneStrand(LaneStream):
+    """Draws rows 0, 1, 2, ... of one component, from the beginning again after the last."""
+
+    def __init__(self, component, rows, lane=0, endless=False):
+        self.component, self.rows, self.lane = component, rows, lane
+        self._length = None if endless else rows
+
+    @property
+    def length(self):
+        return self._length
+
+    def draw(self, start, count):
+        stop = start + count if self._length is None else min(start + count, self._length)
+        draws = np.arange(start, max(start, stop))
+        return Refs.of(
+            component=np.full(len(draws), self.component, np.int32),
+            shard=draws * 0,
+            row=draws % max(self.rows, 1),
+            pass_index=(draws // max(self.rows, 1)).astype(np.int32),
+            ordinal=draws,
+            lane=self.lane,
+        )
+
+
+class NumberedStrands(Operator):
+    """Makes document r of component c out of its length: tokens t(c, r, 0), t(c, r, 1), ..."""
+
+    label = "number"
+
+    def __init__(self, lengths):
+        self.lengths = [np.asarray(each, np.int64) for each in lengths]
+
+    def run(self, rows):
+        refs = rows.refs
+        pairs = zip(refs.component.tolist(), refs.row.tolist(), strict=True)
+        length = np.array([self.lengths[c][r] for c, r in pairs], np.int64)
+        first = refs.component.astype(np.int64) * 10_000_000 + refs.row * 1000
+        return Morsel(refs, _tokens(first, length))
+
+
+def token_lane(lengths, weights, *, lane=0, endless=(), **settings):
+    """Make the parts of a lane whose strands have documents of these lengths."""
+    count = len(lengths)
+    return TokenLane(
+        lane=lane,
+        strands=tuple(
+            OneStrand(c, len(each), lane, c in endless) for c, each in enumerate(lengths)
+        ),
+        courses=Courses.constant(np.array(weights) / sum(weights)),
+        **{
+            "must_draw": (None,) * count,
+            "at_end": ("finish",) * count,
+            "budgets": (None,) * count,
+            **settings,
+        },
+    )
+
+
 class Numbered(Operator):
     """Makes document r of lane l out of its length: tokens t(l, r, 0), t(l, r, 1), ..."""
 
@@ -52,12 +112,16 @@ class Numbered(Operator):
     def run(self, rows):
         length = self.lengths[rows.refs.row]
         first = rows.refs.lane.astype(np.int64) * 10_000_000 + rows.refs.row * 1000
-        offsets = np.concatenate([[0], np.cumsum(length)])
-        values = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], length)
-        column = pa.LargeListArray.from_arrays(
-            pa.array(offsets), pa.array(values.astype(np.int32)), type=TOKENS
-        )
-        return Morsel(rows.refs, pa.RecordBatch.from_arrays([column], names=["input_ids"]))
+        return Morsel(rows.refs, _tokens(first, length))
+
+
+def _tokens(first, length):
+    offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    values = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], length)
+    column = pa.LargeListArray.from_arrays(
+        pa.array(offsets), pa.array(values.astype(np.int32)), type=TOKENS
+    )
+    return pa.RecordBatch.from_arrays([column], names=["input_ids"])
 
 
 def token(lane, row, at):
@@ -88,10 +152,10 @@ def policy_of(max_length):
 
 def push(run, lengths, sizes):
     """Push the lane's documents in blocks of the given sizes, the last one over again."""
-    segment, at, sizes = segment_of(lengths), run.next_draw, list(sizes) or [1]
+    segment, at, sizes = segment_of(lengths), run.intakes[0].next_draw, list(sizes) or [1]
     while at < len(lengths):
         size = max(1, sizes.pop(0) if len(sizes) > 1 else sizes[0])
-        (block,) = segment.run([run.stream.draw(at, size)])
+        (block,) = segment.run([run.intakes[0].stream.draw(at, size)])
         run.push(block)
         at += size
         yield at

@@ -21,6 +21,7 @@ SPANS = ("row_splits", "start", "length", "closes", "component", "dataset_id", "
 
 def assembler(layout=LAYOUT, components=1, *, pad=None, chunk_size=8):
     naming = Naming(
+        component_id=np.arange(components, dtype=np.int32),
         dataset_id=np.arange(components) + 10,
         shard_id=np.arange(components) + 100,
         first_shard=np.arange(components),

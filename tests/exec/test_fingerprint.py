@@ -239,7 +239,7 @@ def test_a_state_of_another_recipe_is_refused_and_the_part_is_named(main_job, na
     part = {
         "seed": "source.seed: was 0, is 1",
         "row length": "max_length: was 8, is 9",
-        "weights": "source.components.*: was 0.7, is 0.6",
+        "weights": "source.weights.*: was 0.7, is 0.6",
         "special tokens": "special_tokens: was 'bos_eos', is 'eos'",
         "step": "global_batch_size",
     }.get(name, "(source|steps|tokenizers|data)")

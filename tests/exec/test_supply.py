@@ -93,10 +93,10 @@ def test_nothing_runs_ahead_without_workers():
         task_bytes=50,
     )
     supply.refill()
-    assert [run.next_draw for run in runs] == [0, 0]
+    assert [run.intakes[0].next_draw for run in runs] == [0, 0]
     supply.pull(runs[1])
-    assert runs[1].next_draw <= 5
-    assert sum(run.next_draw for run in runs) <= 10
+    assert runs[1].intakes[0].next_draw <= 5
+    assert sum(run.intakes[0].next_draw for run in runs) <= 10
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -113,11 +113,11 @@ def test_rows_in_flight_stay_within_the_budget(workers, budget):
         for _ in range(60):
             for run in runs:
                 supply.pull(run)
-                out = sum(400 * (each.next_draw - each.rows_taken) for each in runs)
+                out = sum(400 * (each.intakes[0].next_draw - each.rows_taken) for each in runs)
                 assert out <= budget + len(runs) * max(400, task)
                 run.take(run.rows_placed - run.rows_taken)
             supply.refill()
-            out = sum(400 * (each.next_draw - each.rows_taken) for each in runs)
+            out = sum(400 * (each.intakes[0].next_draw - each.rows_taken) for each in runs)
             assert out <= max(budget, 400 * len(runs))
 
 
@@ -265,4 +265,4 @@ def test_a_lane_runs_ahead_by_its_own_share_and_no_further(ahead):
                 run.take(run.rows_placed - run.rows_taken)
             supply.refill()
             for run in runs:
-                assert 400 * (run.next_draw - run.rows_taken) <= ahead + 2 * task
+                assert 400 * (run.intakes[0].next_draw - run.rows_taken) <= ahead + 2 * task

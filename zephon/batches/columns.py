@@ -91,6 +91,7 @@ class BatchRows:
     container: what a record holds its fields in: "list", "tuple", "np" or "pt".
     chunk_size: draws in one chunk of a lane.
     pad_token_id, pad_to_longest: whether ``to_training`` pads rows of unequal length, with what.
+    target_mixture: weights in force, by component, when the last row was finished; None: unknown.
     """
 
     fields: Mapping[str, TokenField]
@@ -105,6 +106,7 @@ class BatchRows:
     chunk_size: int
     pad_token_id: int | None
     pad_to_longest: bool
+    target_mixture: Mapping[str, float] | None = None
 
     def __len__(self) -> int:
         return len(self.lane)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zephon.exec.engine import Engine
 from zephon.exec.history import Arrivals, LaneState
@@ -31,13 +32,17 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
             # Ranks that share steps stop together: what a lane drew after its last step depends
             # on how far ahead it ran, so it does not count as drawn.
             drawn, tokens = _drawn(state, len(components))
-            run = engine.lane_at(lane, state)
+            run = engine.lane_again(lane, state)
         rows += drawn
         made += tokens
         placed += run.tokens_placed()
         held += run.tokens_held()
     if shared:  # ranks that share steps have no last batch of their own
         held, placed = held + placed, np.zeros_like(placed)
+    # A component may span datasets, which the engine counts apart.
+    names = list(dict.fromkeys(components))
+    place = np.array([names.index(name) for name in components])
+    rows, made, held, placed = (_summed(each, place) for each in (rows, made, held, placed))
     return {
         name: {
             "rows_drawn": int(rows[i]),
@@ -48,8 +53,14 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
             if engine.finished
             else {},
         }
-        for i, name in enumerate(components)
+        for i, name in enumerate(names)
     }
+
+
+def _summed(values: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
+    sums = np.zeros(int(place.max()) + 1, np.int64)
+    np.add.at(sums, place, values)
+    return sums
 
 
 def _dropped(**tokens: np.int64) -> dict[str, int]:

@@ -9,7 +9,7 @@ keeps its neighbours' memory too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,10 +31,12 @@ Taken = tuple[LaneRun, Placements]
 class Naming:
     """How references become public sample ids.
 
-    dataset_id: of each component. shard_id: public ids of all components' shards, one after the
-    other. first_shard: where each component's begin. All int64.
+    component_id, dataset_id: of each component, int32 and int64. shard_id: public ids of all
+    datasets' shards, one after the other, int64. first_shard: where those of each component's
+    dataset begin, int64.
     """
 
+    component_id: NDArray[np.int32]
     dataset_id: NDArray[np.int64]
     shard_id: NDArray[np.int64]
     first_shard: NDArray[np.int64]
@@ -46,13 +48,15 @@ class GatheredRows:
     """Consecutive delivered rows as columns.
 
     columns: values of each field, shape [tokens]. offsets: where each row's values begin,
-    shape [rows + 1], the same for all columns. lane: shape [rows].
+    shape [rows + 1], the same for all columns. lane: shape [rows]. mark: when the document came
+    that finished the row, as ``LaneRun.weights_at`` takes it, shape [rows].
     """
 
     columns: dict[str, NDArray]
     offsets: NDArray[np.int64]
     spans: Spans
     lane: NDArray[np.int64]
+    mark: NDArray[np.int64]
     payload: Payload | None
 
     def __len__(self) -> int:
@@ -97,10 +101,17 @@ class Assembler:
             offsets=ends[row_splits],
             spans=self._spans(pieces, row_splits, length),
             lane=np.concatenate([np.full(len(p.rows), p.run.lane, np.int64) for p in pieces]),
+            mark=np.concatenate([p.run.marks(p.rows.trigger) for p in pieces]),
             payload=Payload.concat([p.payload() for p in pieces]) if layout.payload else None,
         )
 
-    def batch(self, rows: GatheredRows, first: int, stop: int) -> BatchRows:
+    def batch(
+        self,
+        rows: GatheredRows,
+        first: int,
+        stop: int,
+        target_mixture: Mapping[str, float] | None = None,
+    ) -> BatchRows:
         """Return rows [first, stop) as a batch whose fields are views of the gathered buffers."""
         a, b = int(rows.offsets[first]), int(rows.offsets[stop])
         offsets = rows.offsets[first : stop + 1] - a
@@ -118,6 +129,7 @@ class Assembler:
             chunk_size=self._naming.chunk_size,
             pad_token_id=self._pad_token_id,
             pad_to_longest=self._layout.pad_to_longest,
+            target_mixture=target_mixture,
         )
 
     def _spans(
@@ -136,7 +148,7 @@ class Assembler:
             start=start,
             length=length,
             closes=(start + length == whole) & last_child,
-            component=component,
+            component=names.component_id[component],
             dataset_id=names.dataset_id[component],
             shard_id=names.shard_id[shard],
             row=np.concatenate([r.row for r in refs]),
@@ -202,6 +214,7 @@ def stack(rows: Sequence[GatheredRows]) -> GatheredRows:
             **{name: np.concatenate([getattr(s, name) for s in spans]) for name in _SPAN_COLUMNS},
         ),
         lane=np.concatenate([r.lane for r in rows]),
+        mark=np.concatenate([r.mark for r in rows]),
         payload=Payload.concat(payloads) if payloads else None,
     )
 

@@ -19,6 +19,7 @@ from zephon.errors import CheckpointError
 from zephon.exec.fingerprint import digest
 from zephon.exec.history import Arrivals, Counts, LaneState, Tick
 from zephon.exec.policies.policy import Pieces
+from zephon.exec.policies.token_merge import MergePoint
 from zephon.io.formats.zstd_module import zstd
 from zephon.work.refs import Refs
 
@@ -26,6 +27,7 @@ FORMAT = "zephon.checkpoint"
 VERSION = 1
 _MAGIC = b"ZEPHONCP"
 _WIDTHS = ("i1", "i2", "i4", "i8")
+_MERGE_FIELDS = ("position", "base", "live")
 _REF_FIELDS = ("component", "shard", "row", "pass_index", "ordinal", "child", "last_child")
 
 
@@ -103,7 +105,7 @@ def lane_to_dict(state: LaneState) -> dict[str, Any]:
     """Write one lane's state as JSON values."""
     tick, log = state.tick, state.log
     _, label = np.unique(tick.held.seq, return_inverse=True)
-    return {
+    saved: dict[str, Any] = {
         "rows": state.rows,
         "last_draw": state.last_draw,
         "tick": tick.ordinal,
@@ -122,6 +124,13 @@ def lane_to_dict(state: LaneState) -> dict[str, Any]:
             "length": pack(log.length),
         },
     }
+    if tick.merge is not None:
+        saved["held"]["position"] = pack(tick.held_positions)
+        saved["log"]["skipped"] = pack(_skipped(log, tick.merge))
+        saved["merge"] = {name: pack(getattr(tick.merge, name)) for name in _MERGE_FIELDS}
+    if state.source is not None:
+        saved["source"] = state.source
+    return saved
 
 
 def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
@@ -134,10 +143,15 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
         held, log, drawn = saved["held"], saved["log"], saved["drawn"]
         pieces = Pieces(unpack(held["document"]), unpack(held["start"]), unpack(held["length"]))
         refs = {name: unpack(held[name]) for name in _REF_FIELDS}
+        merge = _merge_from_dict(saved["merge"]) if "merge" in saved else None
+        ordinal, component = unpack(log["ordinal"]), unpack(log["component"]).astype(np.int32)
         arrivals = Arrivals(
-            unpack(log["ordinal"]),
-            unpack(log["component"]).astype(np.int32),
+            ordinal,
+            component,
             unpack(log["length"]),
+            ordinal
+            if merge is None
+            else _positions(ordinal, component, merge, unpack(log["skipped"])),
         )
         tick = Tick(
             ordinal=int(saved["tick"]),
@@ -154,25 +168,79 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
                 last_child=refs["last_child"].astype(bool),
             ),
             held_lengths=unpack(held["document_length"]),
+            held_positions=refs["ordinal"] if merge is None else unpack(held["position"]),
             counts=Counts(unpack(drawn["rows"]), unpack(drawn["tokens"])),
+            merge=merge,
         )
         state = LaneState(
-            rows=int(saved["rows"]), last_draw=int(saved["last_draw"]), tick=tick, log=arrivals
+            rows=int(saved["rows"]),
+            last_draw=int(saved["last_draw"]),
+            tick=tick,
+            log=arrivals,
+            source=saved.get("source"),
         )
-    except (KeyError, TypeError, ValueError) as exc:
+    except (KeyError, IndexError, TypeError, ValueError) as exc:
         raise CheckpointError(
             f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}; "
             "restore an earlier one"
         ) from exc
-    sizes = {len(pieces.seq), len(pieces.start), len(pieces.length), len(tick.held_lengths)}
-    if len(sizes | {len(r) for r in refs.values()}) != 1 or len(arrivals.ordinal) != len(
-        arrivals.length
-    ):
+    held_sizes = [len(pieces.seq), len(pieces.start), len(pieces.length), len(tick.held_lengths)]
+    held_sizes += [len(tick.held_positions), *(len(r) for r in refs.values())]
+    log_sizes = [len(part) for part in (ordinal, component, arrivals.length)]
+    log_sizes.append(len(arrivals.position))
+    counts = [len(tick.counts.rows), len(tick.counts.tokens)]
+    counts += [len(getattr(merge, name)) for name in _MERGE_FIELDS] if merge is not None else []
+    if any(len(set(sizes)) != 1 for sizes in (held_sizes, log_sizes, counts)):
         raise CheckpointError(
             f"restore: lane {lane} of the checkpoint is damaged: lengths differ; "
             "restore an earlier one"
         )
     return state
+
+
+def _merge_from_dict(saved: Mapping[str, str]) -> MergePoint:
+    position, base, live = (unpack(saved[name]) for name in _MERGE_FIELDS)
+    if (position < 0).any() or (base < 0).any() or not np.isin(live, (0, 1)).all():
+        raise ValueError("its merge stands nowhere")
+    return MergePoint(position, base, live.astype(bool))
+
+
+def _skipped(log: Arrivals, merge: MergePoint) -> NDArray[np.int64]:
+    """Count, for each draw of a log, the draws of its strand before it that gave no document."""
+    begins = np.flatnonzero(np.diff(log.ordinal, prepend=-1))
+    component, position = log.component[begins], log.position[begins]
+    order, firsts = _by_strand(component)
+    before = np.concatenate([[0], position[order][:-1] + 1])
+    before[firsts] = merge.position[component[order][firsts]]
+    skipped = np.empty(len(begins), np.int64)
+    skipped[order] = position[order] - before[: len(order)]
+    return skipped
+
+
+def _positions(
+    ordinal: NDArray[np.int64],
+    component: NDArray[np.int32],
+    merge: MergePoint,
+    skipped: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Undo ``_skipped``; one position a document."""
+    begins = np.flatnonzero(np.diff(ordinal, prepend=-1))
+    if len(skipped) != len(begins):
+        raise ValueError(f"{len(begins)} draws and {len(skipped)} gaps before them")
+    strand = component[begins]
+    order, firsts = _by_strand(strand)
+    steps = skipped[order] + 1
+    total = np.cumsum(steps)
+    start = merge.position[strand[order][firsts]] - (total - steps)[firsts]
+    position = np.empty(len(begins), np.int64)
+    position[order] = total - 1 + np.repeat(start, np.diff(firsts, append=len(order)))
+    return np.repeat(position, np.diff(begins, append=len(ordinal)))
+
+
+def _by_strand(component: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Order draws by strand, and say where each strand begins."""
+    order = np.argsort(component, kind="stable")
+    return order, np.flatnonzero(np.diff(component[order], prepend=-1))
 
 
 def pack(values: NDArray) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zephon.errors import ZephonError
 from zephon.exec.lanes import Topology
 from zephon.exec.launch import assembly_of, tokenizers_of
+from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import PackFlat, Prefetch
@@ -49,6 +50,8 @@ def notes(plan: Plan, options: RuntimeOptions, topology: Topology, budget: int) 
     lines += _step_notes(plan, options, topology, budget)
     if options.without_effect:
         lines.append(f"options without effect here: {', '.join(options.without_effect)}")
+    if ignored := StoreOptions.from_any(options.io_options).without_effect:
+        lines.append(f"io_options without effect here: {', '.join(ignored)}")
     if any(isinstance(node, Prefetch) for node in top_first(plan.logical)):
         lines.append("prefetch has no effect: local shards need no warming")
     return tuple(lines)

@@ -28,8 +28,10 @@ from zephon.exec.reread import read_again
 from zephon.exec.runners import Runner
 from zephon.exec.segment import Segment
 from zephon.exec.supply import MOST_TASK_BYTES, TASK_BYTES, Supply
+from zephon.exec.weights import WeightsInForce
 from zephon.types import BatchRows
-from zephon.work.source import LaneStream
+from zephon.work.lane_stream import LaneStream
+from zephon.work.token_lane import TokenLane
 
 LOOKAHEAD_BYTES = 32 << 20
 
@@ -54,6 +56,7 @@ class Settings:
     row by itself and copy it into the batch afterwards. keeps_rows: one row a draw, so lengths of
     lanes tell rows. queue: items ready ahead of the caller, 0 for none. budget: bytes of rows in
     flight. row_bytes, group_bytes: mean bytes of a row and of a row group of the data.
+    component_bytes: mean bytes of a row of each component.
     """
 
     microbatch_size: int
@@ -65,6 +68,7 @@ class Settings:
     budget: int
     row_bytes: float
     group_bytes: float
+    component_bytes: tuple[float, ...]
 
 
 class Engine:
@@ -73,14 +77,15 @@ class Engine:
     Args:
         identity: what this run is; a checkpoint carries it.
         topology: which rows of which lanes this rank delivers.
-        streams: gives a lane's draws.
+        streams: gives a lane's draws, or its strands, given the lane and what a checkpoint says of
+            the work source there.
         segment: makes documents of draws.
         policy: makes rows of documents.
         assembler: makes batches of rows.
         make_runner: makes what runs tasks; called when the run begins.
         release: lets go of what the segment keeps between tasks; called when the run ends.
         settings: sizes and switches.
-        components: how many the work source has.
+        components: the names of the work source's components.
         start: what was handed out before.
         states: each lane's state there; None at the beginning of the data.
     """
@@ -90,14 +95,14 @@ class Engine:
         *,
         identity: Identity,
         topology: Topology,
-        streams: Callable[[int], LaneStream],
+        streams: Callable[[int, Any], LaneStream | TokenLane],
         segment: Segment,
         policy: Policy,
         assembler: Assembler,
         make_runner: Callable[[], Runner],
         release: Callable[[], None],
         settings: Settings,
-        components: int,
+        components: Sequence[str],
         start: Position,
         states: Mapping[int, LaneState] | None,
     ) -> None:
@@ -119,6 +124,7 @@ class Engine:
         }
         self.last_step = self._known_steps()
         self.finished = False
+        self._weights = WeightsInForce(components)
         self._stopped = False
         self._process = os.getpid()
         self._runner: Runner | None = None
@@ -173,6 +179,7 @@ class Engine:
             self._segment,
             list(self.lanes.values()),
             row_bytes=self._settings.row_bytes,
+            component_bytes=self._settings.component_bytes,
             task_bytes=_task_bytes(self._settings.group_bytes),
             lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
             budget=max(self._settings.budget, 2 * len(self.lanes) * self._step_bytes()),
@@ -204,12 +211,20 @@ class Engine:
         states = {}
         for lane, run in self.lanes.items():
             with run.lock:
-                states[lane] = run.history.state_at(self.rows_delivered(position, lane))
+                states[lane] = run.state_at(self.rows_delivered(position, lane))
         return position, states
 
     def lane_at(self, lane: int, state: LaneState | None) -> LaneRun:
         """Return a lane that stands at ``state``, or at its beginning."""
-        return LaneRun(lane, self._streams(lane), self._policy, self._components, state)
+        draws = self._streams(lane, None if state is None else state.source)
+        return LaneRun(lane, draws, self._policy, len(self._components), state)
+
+    def lane_again(self, lane: int, state: LaneState) -> LaneRun:
+        """Return one of this engine's lanes as it was at a state that its history still has."""
+        run = self.lanes[lane]
+        # Its own stream still has the draws since; another would have to find them anew.
+        draws = self._streams(lane, None) if run.strands is not None else run.intakes[0].stream
+        return LaneRun(lane, draws, self._policy, len(self._components), state)
 
     def rows_delivered(self, position: Position, lane: int) -> int:
         """Rows of a lane that a state at ``position`` stands behind."""
@@ -226,11 +241,16 @@ class Engine:
         """Return T where the plan keeps row counts: then all ranks know it beforehand."""
         if self.topology.global_batch_size is None or not self._settings.keeps_rows:
             return None
-        lengths = [self._streams(lane).length for lane in range(self.topology.lanes)]
+        lengths = [self._length(lane) for lane in range(self.topology.lanes)]
         finite = [length for length in lengths if length is not None]
         if not finite:
             return None
         return min(finite) // self.topology.rows_per_lane
+
+    def _length(self, lane: int) -> int | None:
+        """Count a lane's draws; None if it never ends, or only what it reads tells where."""
+        draws = self._streams(lane, None)
+        return None if isinstance(draws, TokenLane) else draws.length
 
     def _groups(self, supply: Supply) -> Iterator[tuple[BatchRows, Position]]:
         settings = self._settings
@@ -305,7 +325,7 @@ class Engine:
             delivered = self._delivered
         for run in runs:
             with run.lock:
-                run.history.forget_before(self.rows_delivered(delivered, run.lane))
+                run.forget_before(self.rows_delivered(delivered, run.lane))
 
     def _cut(
         self, gathered: GatheredRows, groups: Sequence[Group]
@@ -313,7 +333,9 @@ class Engine:
         first = 0
         for group in groups:
             stop = first + sum(rows.stop - rows.first for rows in group.rows)
-            yield self._assembler.batch(gathered, first, stop), group.after
+            lane, mark = int(gathered.lane[stop - 1]), int(gathered.mark[stop - 1])
+            mixture = self._weights.at(self.lanes[lane], mark)
+            yield self._assembler.batch(gathered, first, stop, mixture), group.after
             first = stop
 
     def _take(self, rows: LaneRows) -> list:
@@ -324,7 +346,7 @@ class Engine:
 
     def _warn_of_uneven_ends(self) -> None:
         if self.topology.global_batch_size and self.topology.dp_degree > 1:
-            finite = any(run.stream.length is not None for run in self.lanes.values())
+            finite = not all(run.endless for run in self.lanes.values())
             if finite and self.last_step is None:
                 warnings.warn(
                     f"rank {self.topology.dp_group_id} of {self.topology.dp_degree} ends where its "
@@ -340,7 +362,7 @@ class Engine:
             rows, lane = min((run.rows_placed, run.lane) for run in ended)
         else:
             lanes = range(self.topology.lanes)
-            rows, lane = min((self._streams(lane).length or 0, lane) for lane in lanes)
+            rows, lane = min((self._length(lane) or 0, lane) for lane in lanes)
         raise PlanError(
             f"the data end before the first step: global_batch_size="
             f"{self.topology.global_batch_size} over canonical_replicas={self.topology.lanes} "

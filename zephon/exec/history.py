@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.policies.policy import NO_INTS, Pieces, Placements
+from zephon.exec.policies.token_merge import MergePoint
 from zephon.work.refs import Refs
 
 TICK = 1024
@@ -33,7 +35,8 @@ class Tick:
     """The lane right before draw ``ordinal``.
 
     rows: rows finished so far. held: pieces the policy holds;
-    held_refs and held_lengths: reference and tokens of the document of each piece.
+    held_refs, held_lengths and held_positions: reference, tokens and draw of its strand of the
+    document of each piece. merge: where the merge stands, in a lane that merges strands.
     """
 
     ordinal: int
@@ -41,16 +44,23 @@ class Tick:
     held: Pieces
     held_refs: Refs
     held_lengths: NDArray[np.int64]
+    held_positions: NDArray[np.int64]
     counts: Counts
+    merge: MergePoint | None
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Documents that were pushed at once; arrays of shape [docs]."""
+    """Documents that were pushed at once; arrays of shape [docs].
+
+    ordinal: the draw of the lane. position: the draw of the strand; in a lane that merges none,
+    the same.
+    """
 
     ordinal: NDArray[np.int64]
     component: NDArray[np.int32]
     length: NDArray[np.int64]
+    position: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +68,18 @@ class LaneState:
     """A lane at a delivered row: all that a restore needs, integers only.
 
     rows: rows delivered. last_draw: the draw that finished the last of them, -1 before the first.
-    log: documents drawn from the tick to that draw.
+    log: documents drawn from the tick to that draw. source: JSON values with which the work source
+    draws again from the tick on, where it needs any.
     """
 
     rows: int
     last_draw: int
     tick: Tick
     log: Arrivals
+    source: Any = None
 
 
-NO_ARRIVALS = Arrivals(NO_INTS, np.empty(0, np.int32), NO_INTS)
+NO_ARRIVALS = Arrivals(NO_INTS, np.empty(0, np.int32), NO_INTS, NO_INTS)
 
 
 class LaneHistory:
@@ -78,6 +90,11 @@ class LaneHistory:
         self._log: deque[Arrivals] = deque()
         self._finishing: deque[tuple[int, NDArray[np.int64]]] = deque()
         self.rows = first.rows
+
+    @property
+    def oldest(self) -> int:
+        """The first draw that a state may still ask for."""
+        return self._ticks[0].ordinal
 
     def add_tick(self, tick: Tick) -> None:
         """Remember a snapshot."""
@@ -101,11 +118,11 @@ class LaneHistory:
         last_draw = self._finished_by(rows)
         tick = self._ticks[0]
         for later in self._ticks:
-            if later.ordinal > max(last_draw, 0):
+            if later.ordinal > last_draw:
                 break
             tick = later
         wanted = [
-            Arrivals(a.ordinal[keep], a.component[keep], a.length[keep])
+            Arrivals(a.ordinal[keep], a.component[keep], a.length[keep], a.position[keep])
             for a in self._log
             for keep in [(a.ordinal >= tick.ordinal) & (a.ordinal <= last_draw)]
         ]
@@ -137,4 +154,5 @@ def _columns(arrivals: list[Arrivals]) -> list[list[NDArray]]:
         [a.ordinal for a in arrivals],
         [a.component for a in arrivals],
         [a.length for a in arrivals],
+        [a.position for a in arrivals],
     ]

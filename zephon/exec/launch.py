@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zephon.errors import OptimizerError
+from zephon.errors import OptimizerError, PlanError
 from zephon.exec.assemble import Assembler, Naming
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity, Settings
@@ -18,25 +18,27 @@ from zephon.exec.lanes import Topology, check_microbatch
 from zephon.exec.operator import Operator
 from zephon.exec.operators import FetchRowsOp, TokenizeColumnOp
 from zephon.exec.policies import Each, Policy, Wrap
+from zephon.exec.reading import plan_reading
 from zephon.exec.runners import InlineRunner, ThreadsRunner, usable_cores
 from zephon.exec.runners.threads import MOST_THREADS
 from zephon.exec.segment import Segment
 from zephon.exec.tokenizers import Tokenizer, load_tokenizer
 from zephon.io.group_cache import GroupCache
 from zephon.io.reader import RowReader
-from zephon.options import (
-    DEFAULT_MEMORY_BUDGET,
-    MOST_DEFAULT_BUDGET,
-    RuntimeOptions,
-    parse_size,
-)
+from zephon.io.spill.spill import Spill
+from zephon.options import RuntimeOptions
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
 from zephon.planner.tree import source_first
+from zephon.work.lane_stream import LaneStream
 from zephon.work.refs import Refs
+from zephon.work.schedule import StepSize
+from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
+from zephon.work.token_lane import TokenLane
 
-CACHE_SHARE = 0.75
+CHUNK_SIZE = 16_384
+"""Draws that a chunk id counts, where a work source does not say how large its chunks are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,14 @@ def assembly_of(plan: Plan) -> Assembly:
             raise OptimizerError(f"launch: no plan ends in {type(node).__name__}")
 
 
-def budget_of(options: RuntimeOptions, source: StaticMixtureWorkSource, topology: Topology) -> int:
-    """Return bytes for decoded row groups and rows in flight together.
-
-    Where nobody set it, it grows with the lanes, up to ``MOST_DEFAULT_BUDGET``: each stands at
-    another place of the data, and a row group that does not stay is decoded again for each.
-    """
-    if options.memory_budget is not None:
-        return parse_size(options.memory_budget)
-    wanted = len(topology.own_lanes()) * _group_bytes(source) / CACHE_SHARE
-    return int(max(DEFAULT_MEMORY_BUDGET, min(wanted, MOST_DEFAULT_BUDGET)))
+def step_of(plan: Plan, topology: Topology) -> StepSize | None:
+    """Say what a step of the run is: tokens where rows are packed, else rows; None without R."""
+    rows = topology.global_batch_size
+    if rows is None:
+        return None
+    lengths = [getattr(node, "max_length", None) for node in source_first(plan.physical)]
+    length = next((each for each in lengths if each is not None), None)
+    return StepSize(rows, "samples") if length is None else StepSize(rows * length, "tokens")
 
 
 def workers_of(plan: Plan, options: RuntimeOptions) -> Workers:
@@ -116,7 +116,7 @@ def tokenizers_of(plan: Plan, options: RuntimeOptions) -> dict[physical.Tokenize
 
 def launch(
     plan: Plan,
-    source: StaticMixtureWorkSource,
+    source: WorkSource,
     options: RuntimeOptions,
     tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
     identity: Identity,
@@ -131,7 +131,8 @@ def launch(
         states: each lane's state at ``start``; None at the beginning of the data.
 
     Raises:
-        PlanError: the microbatch does not divide the rank's share of a step.
+        PlanError: the microbatch does not divide the rank's share of a step, or the mixture counts
+            tokens and the plan has none.
         DatasetError: a shard lacks a column that the plan reads, or has it with another type.
         TokenizerError: the tokenizer cannot be loaded, or lacks an id that the plan needs.
     """
@@ -141,19 +142,20 @@ def launch(
     workers = workers_of(plan, options)
     nodes = source_first(plan.physical)
     place = next(n for n in nodes if isinstance(n, physical.PlaceEach | physical.PlaceWrap))
-    budget = budget_of(options, source, topology)
-    cache = GroupCache(max(1, int(budget * CACHE_SHARE)))
-    operator = functools.partial(_operator, source=source, tokenizers=tokenizers, cache=cache)
-    segments = [n for n in nodes if isinstance(n, physical.Segment)]
+    reading = plan_reading(source, options, topology)
+    spill = None if reading.spill is None else Spill(reading.spill)
+    cache = GroupCache(reading.cache_bytes, spill)
+    if source.mixture_unit == "tokens" and assembly.layout.tokens_field is None:
+        raise PlanError(
+            "Pipeline: mixture_unit='tokens' counts tokens, and nothing in this plan does: its "
+            "rows have no token field; call tokenize() or pack_flat(), or let the mixture count "
+            "samples"
+        )
     return Engine(
         identity=identity,
         topology=topology,
-        streams=functools.cache(lambda lane: source.lane_stream(lane, topology.lanes)),
-        segment=Segment(
-            [[operator(step) for step in segment.steps] for segment in segments],
-            assembly.layout,
-            functools.partial(locate, source),
-        ),
+        streams=streams_of(plan, source, topology),
+        segment=segment_of(plan, source, tokenizers, cache),
         policy=POLICIES[type(place)](place),
         assembler=Assembler(
             assembly.layout, _naming(source), pad_token_id=_pad(assembly.layout, tokenizers)
@@ -169,13 +171,54 @@ def launch(
             gather_apart=assembly.apart,
             keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),
             queue=workers.queue,
-            budget=int(budget * (1 - CACHE_SHARE)),
+            budget=reading.budget - reading.cache_bytes,
             row_bytes=_mean_row_bytes(source),
             group_bytes=_group_bytes(source),
+            component_bytes=tuple(
+                c.dataset.mean_row_bytes() if c.read else 0.0 for c in source.components
+            )
+            if source.mixture_unit == "tokens"
+            else (),
         ),
-        components=len(source.components),
+        components=tuple(c.name for c in source.components),
         start=start,
         states=states,
+    )
+
+
+def streams_of(
+    plan: Plan, source: WorkSource, topology: Topology
+) -> Callable[[int, Any], LaneStream | TokenLane]:
+    """Return what gives a lane's draws, or its strands; one object a lane at the beginning."""
+    lanes, step = topology.lanes, step_of(plan, topology)
+
+    @functools.cache
+    def at_beginning(lane: int) -> LaneStream | TokenLane:
+        if isinstance(source, StaticMixtureWorkSource) and source.mixture_unit == "tokens":
+            return source.token_lane(lane, lanes, step=step)
+        return source.lane_stream(lane, lanes, step=step)
+
+    def streams(lane: int, state: Any) -> LaneStream | TokenLane:
+        if state is None:
+            return at_beginning(lane)
+        return source.lane_stream(lane, lanes, step=step, state=state)
+
+    return streams
+
+
+def segment_of(
+    plan: Plan,
+    source: WorkSource,
+    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    cache: GroupCache,
+) -> Segment:
+    """Build all stateless steps of a plan; its readers keep decoded row groups in the cache."""
+    operator = functools.partial(_operator, source=source, tokenizers=tokenizers, cache=cache)
+    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
+    return Segment(
+        [[operator(step) for step in segment.steps] for segment in segments],
+        assembly_of(plan).layout,
+        functools.partial(locate, source),
     )
 
 
@@ -188,19 +231,19 @@ POLICIES: dict[type[physical.PhysicalNode], Callable[[Any], Policy]] = {
 def _operator(
     step: physical.Step,
     *,
-    source: StaticMixtureWorkSource,
+    source: WorkSource,
     tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
     cache: GroupCache,
 ) -> Operator:
     """Build the operator of a physical step; readers share the cache."""
     match step:
         case physical.FetchRows():
+            components = [(number, c) for number, c in enumerate(source.components) if c.read]
             readers = {
-                number: RowReader(c.dataset, step.columns, payload=step.payload, cache=cache)
-                for number, c in enumerate(source.components)
-                if c.weight > 0
+                c.dataset_id: RowReader(c.dataset, step.columns, payload=step.payload, cache=cache)
+                for c in {c.dataset_id: c for _, c in components}.values()
             }
-            return FetchRowsOp(readers)
+            return FetchRowsOp({number: readers[c.dataset_id] for number, c in components})
         case physical.TokenizeColumn():
             return TokenizeColumnOp(step, tokenizers[step])
 
@@ -214,31 +257,35 @@ def _pad(
     return next((i for i in ids if i is not None), None)
 
 
-def locate(source: StaticMixtureWorkSource, refs: Refs) -> str:
+def locate(source: WorkSource, refs: Refs) -> str:
     """Name the first of some rows for an error message."""
     if not len(refs):
         return "no row"
     component = source.components[int(refs.component[0])]
     shard = component.dataset.shards[int(refs.shard[0])]
-    return f"dataset {component.name!r}, shard {shard.name!r}, row {int(refs.row[0])}"
+    return f"dataset {component.dataset.name!r}, shard {shard.name!r}, row {int(refs.row[0])}"
 
 
-def _naming(source: StaticMixtureWorkSource) -> Naming:
-    shard_ids = [c.dataset.ids() for c in source.components]
-    sizes = np.array([len(ids) for ids in shard_ids], np.int64)
+def _naming(source: WorkSource) -> Naming:
+    component_ids = source.component_ids()
+    # Several components may read one dataset, whose shards are named once.
+    shard_ids = {c.dataset_id: c.dataset.ids() for c in source.components}
+    sizes = np.array([len(ids) for ids in shard_ids.values()], np.int64)
+    first_shard = dict(zip(shard_ids, (np.cumsum(sizes) - sizes).tolist(), strict=True))
     return Naming(
+        component_id=np.array([component_ids[c.name] for c in source.components], np.int32),
         dataset_id=np.array([c.dataset_id for c in source.components], np.int64),
-        shard_id=np.concatenate(shard_ids).astype(np.int64),
-        first_shard=np.cumsum(sizes) - sizes,
-        chunk_size=source.chunk_size,
+        shard_id=np.concatenate(list(shard_ids.values())).astype(np.int64),
+        first_shard=np.array([first_shard[c.dataset_id] for c in source.components], np.int64),
+        chunk_size=source.chunk_size_hint() or CHUNK_SIZE,
     )
 
 
-def _group_bytes(source: StaticMixtureWorkSource) -> float:
+def _group_bytes(source: WorkSource) -> float:
     """Return the mean bytes of a decoded row group."""
-    read = [c for c in source.components if c.weight > 0]
+    read = [c for c in source.components if c.read]
     return sum(c.weight * c.dataset.mean_group_bytes() for c in read)
 
 
-def _mean_row_bytes(source: StaticMixtureWorkSource) -> float:
-    return sum(c.weight * c.dataset.mean_row_bytes() for c in source.components if c.weight > 0)
+def _mean_row_bytes(source: WorkSource) -> float:
+    return sum(c.weight * c.dataset.mean_row_bytes() for c in source.components if c.read)

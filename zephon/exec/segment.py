@@ -49,7 +49,7 @@ class Segment:
 
         Args:
             runner: runs the tasks, in the order in which they are submitted.
-            draw: gives consecutive draws, one entry a lane; called on a worker.
+            draw: gives consecutive draws, one entry a lane or strand; called on a worker.
         """
         handle: Handle[Any] = runner.submit(partial(self._run_stage, 0, partial(_drawn, draw)))
         for number in range(1, len(self._stages)):
@@ -133,10 +133,10 @@ class Segment:
         return _join(left, right), failure
 
     def _split(self, rows: Morsel, lanes: Sequence[Refs]) -> list[Block]:
-        """Cut the rows into blocks, one a lane, that share one buffer."""
+        """Cut the rows into blocks, one an entry, that share one buffer."""
         stops = [len(rows.refs)]
         if len(lanes) > 1:
-            stops = _lane_stops(rows.refs.lane, [int(refs.lane[0]) for refs in lanes])
+            stops = _stops(rows.refs, lanes)
         offsets, buffer = self._tokens(rows)
         blocks, first = [], 0
         for stop in stops:
@@ -180,11 +180,21 @@ def _from(view: TokenView, first: int) -> NDArray[np.int32]:
     return np.concatenate([np.zeros(-shift, np.int32), view.values])
 
 
-def _lane_stops(lane: NDArray[np.int32], order: list[int]) -> list[int]:
-    """Return where the rows of each lane end; lanes stand in ``order`` and may have none."""
-    rank = np.zeros(max(order) + 1, np.int64)
-    rank[order] = np.arange(len(order))
-    return np.searchsorted(rank[lane], np.arange(1, len(order) + 1)).tolist()
+def _stops(refs: Refs, entries: Sequence[Refs]) -> list[int]:
+    """Return where the rows of each entry end; entries stand in order and may have none.
+
+    No two entries are of one lane, or each is of one component and no two of one strand.
+    """
+    filled = [number for number, entry in enumerate(entries) if len(entry)]
+    keys = np.array([int(entries[number].lane[0]) for number in filled], np.int64)
+    found = refs.lane
+    if len(np.unique(keys)) < len(keys):
+        width = int(keys.max()) + 1
+        keys += width * np.array([int(entries[number].component[0]) for number in filled])
+        found = found + width * refs.component.astype(np.int64)
+    rank = np.zeros(int(keys.max(initial=0)) + 1, np.int64)
+    rank[keys] = filled
+    return np.searchsorted(rank[found], np.arange(1, len(entries) + 1)).tolist()
 
 
 def _join(left: Morsel, right: Morsel) -> Morsel:

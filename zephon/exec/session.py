@@ -15,24 +15,29 @@ from zephon.exec.engine import Engine, Identity
 from zephon.exec.fingerprint import differences, digest, recipe_of
 from zephon.exec.lanes import Topology, make_topology
 from zephon.exec.launch import assembly_of, launch, tokenizers_of
+from zephon.exec.priming import prime
 from zephon.exec.tokenizers import Tokenizer
 from zephon.options import RuntimeOptions
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import Fetch, ReadComponent
 from zephon.version import __version__
-from zephon.work.static_mixture import StaticMixtureWorkSource
+from zephon.work.chunks.source_description import recipe_of_source
+from zephon.work.source import WorkSource
 
 _MOST_DIFFERENCES = 12
 
 
-def fetch_node(source: StaticMixtureWorkSource) -> Fetch:
-    """Describe a work source to the planner."""
+def fetch_node(source: WorkSource) -> Fetch:
+    """Describe a work source to the planner: its components, or the datasets of a custom one."""
+    custom = source.decided_by is not None
+    read = {c.dataset_id if custom else number: c for number, c in enumerate(source.components)}
     return Fetch(
+        decided_by=source.decided_by,
         components=tuple(
             ReadComponent(
-                name=c.name,
+                name=c.dataset.name if custom else c.name,
                 dataset=c.dataset.name,
-                share=c.weight,
+                share=None if custom else c.weight,
                 shards=c.dataset.shard_count(),
                 rows=c.dataset.total(),
                 bytes=int(c.dataset.raw_bytes().sum()),
@@ -40,9 +45,9 @@ def fetch_node(source: StaticMixtureWorkSource) -> Fetch:
                 fields_complete=c.dataset.fields_complete,
                 passed_over=tuple(c.dataset.passed_over),
             )
-            for c in source.components
-            if c.weight > 0
-        )
+            for c in read.values()
+            if c.read
+        ),
     )
 
 
@@ -81,17 +86,17 @@ def topology_of(
 
 def identity_of(
     plan: Plan,
-    source: StaticMixtureWorkSource,
+    source: WorkSource,
     options: RuntimeOptions,
     tokenizers: Sequence[Tokenizer],
     lanes: int,
 ) -> Identity:
     """Describe everything that decides what is delivered, as JSON values."""
-    datasets = {c.dataset.name: c.dataset for c in source.components if c.weight > 0}
+    datasets = {c.dataset.name: c.dataset for c in source.components if c.read}
     recipe = recipe_of(
         plan.logical,
-        source=source.recipe(),
-        manifest={name: [list(s) for s in d.manifest()] for name, d in datasets.items()},
+        source=recipe_of_source(source),
+        manifest={name: d.recorded_manifest() for name, d in datasets.items()},
         tokenizers=[
             {
                 "digest": t.digest,
@@ -109,7 +114,7 @@ def identity_of(
 
 def open_engine(
     plan: Plan,
-    source: StaticMixtureWorkSource,
+    source: WorkSource,
     options: RuntimeOptions,
     topology: Topology,
     restored: Mapping[str, Any] | None,
@@ -120,6 +125,7 @@ def open_engine(
         CheckpointError: the checkpoint belongs to another recipe; names what differs.
     """
     tokenizers = tokenizers_of(plan, options)
+    prime(plan, source, options, tokenizers, restored)
     identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes)
     start = partial(launch, plan, source, options, tokenizers, identity, topology)
     if restored is None:
@@ -148,7 +154,9 @@ def open_engine(
     if missing:
         raise CheckpointError(
             f"restore: lanes {missing} are not in this checkpoint, which holds "
-            f"{', '.join(saved) or 'none'}; it was taken on a rank that does not run them"
+            f"{', '.join(saved) or 'none'}; it was taken on a rank that does not run them: restore "
+            "it on as many ranks as then, each from its own checkpoint, or take one with all lanes "
+            "(dp_degree=1), from which any number of ranks goes on"
         )
     states = {lane: lane_from_dict(lane, saved[str(lane)]) for lane in topology.own_lanes()}
     return start(_position(restored["position"], topology, states), states)

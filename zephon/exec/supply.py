@@ -1,7 +1,10 @@
 """Hands draws to workers: which lanes need documents most, and how many fit into memory.
 
-A task covers a run of draws in each of several lanes, about ``TASK_BYTES`` of rows in all. How
-draws are grouped never shows in the data. Tasks start small, so that the first batch comes soon.
+A task covers a run of draws in each of several lanes, or of strands of them, about ``TASK_BYTES``
+of rows in all. How draws are grouped never shows in the data. Tasks start small, so that the first
+batch comes soon.
+
+How full a lane is, and what it needs, is in ``filling``.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from zephon.exec.filling import Filling, Sizes, filling_of
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.rows import Block
 from zephon.exec.runners import Handle, Runner
@@ -22,8 +26,15 @@ TASK_BYTES = 3 << 20
 MOST_TASK_BYTES = 12 << 20
 FIRST_TASK_BYTES = 128 << 10
 LANE_BYTES = 256 << 10
-_BYTES_PER_TOKEN = 4
-_MOST_DRAWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """Draws that a task makes for one intake of a lane, and which of the task's blocks they are."""
+
+    intake: int
+    draws: int
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +42,7 @@ class _Coming:
     """One lane's share of a task."""
 
     handle: Handle[Sequence[Block]]
-    index: int
-    draws: int
+    portions: Sequence[_Portion]
 
 
 class Supply:
@@ -41,6 +51,7 @@ class Supply:
     Args:
         row_bytes: mean bytes of a row of the data, to size the first tasks; what comes back
             corrects it.
+        component_bytes: the same for each component, where lanes merge strands.
         lane_bytes: bytes of rows that a lane should have in flight or waiting.
         budget: bytes of rows that all lanes may have together; a lane that has nothing gets a
             task whatever the budget says.
@@ -57,42 +68,45 @@ class Supply:
         lane_bytes: int,
         budget: int,
         task_bytes: int = TASK_BYTES,
+        component_bytes: Sequence[float] = (),
     ) -> None:
         self._runner = runner
         self._segment = segment
-        self._lanes = lanes
-        self._row_bytes = max(row_bytes, 1.0)
         self._lane_bytes = lane_bytes
         self._budget = budget
         self._most_task_bytes = min(task_bytes, max(budget // 4, 1))
         self._task_bytes = min(FIRST_TASK_BYTES, self._most_task_bytes)
         self._tasks: list[Handle[Sequence[Block]]] = []
         self._coming: dict[int, deque[_Coming]] = {run.lane: deque() for run in lanes}
-        self._draws_coming = {run.lane: 0 for run in lanes}
-        self._draws_seen = 0
-        self._tokens_seen = 0
+        self._merges = any(run.strands is not None for run in lanes)
+        kinds = max((len(run.intakes) for run in lanes), default=1)
+        self._sizes = Sizes(row_bytes, component_bytes or [row_bytes] * kinds)
+        self._fillings = {run.lane: filling_of(run, self._sizes, lane_bytes) for run in lanes}
 
     def pull(self, run: LaneRun) -> None:
-        """Push the lane's next block into its policy, or end the lane; waits for a worker.
+        """Push the lane's next blocks, or end the lane; waits for a worker.
 
         Raises:
             Exception: what the lane's first bad row raises, once all rows before it are placed.
         """
+        coming, wanted = self._coming[run.lane], run.wants
         if run.failure is not None:
             raise run.failure
-        coming = self._coming[run.lane]
-        if not coming and not _exhausted(run):
-            self._issue(run)
-        self.refill()
-        if not coming:
+        if wanted is None:
+            coming.clear()
             run.end()
             return
+        intake = run.intakes[wanted]
+        if intake.read == intake.next_draw:
+            self._issue(self._fillings[run.lane])
+        self.refill()
         share = coming.popleft()
-        block = share.handle.result()[share.index]
-        self._draws_coming[run.lane] -= share.draws
-        self._draws_seen += share.draws
-        self._tokens_seen += block.tokens
-        run.push(block)
+        blocks = share.handle.result()
+        for portion in share.portions:
+            block = blocks[portion.index]
+            self._sizes.learn(portion.intake, portion.draws, block.tokens)
+            run.push(block, portion.intake, portion.draws)
+        self._fillings[run.lane].measure()
 
     def refill(self) -> None:
         """Start tasks while workers are free and memory allows."""
@@ -100,53 +114,55 @@ class Supply:
             return
         self._tasks = [task for task in self._tasks if not task.done()]
         while len(self._tasks) <= self._runner.workers:
-            waiting = {run.lane: self._bytes_waiting(run) for run in self._lanes}
-            if sum(waiting.values()) + self._task_bytes > self._budget:
+            held = [filling.held() for filling in self._fillings.values()]
+            if sum(held) + self._task_bytes > self._budget:
                 return
+            # What a whole lane holds is what it can give.
+            ahead = [f.ahead() for f in self._fillings.values()] if self._merges else held
             hungry = [
-                run
-                for run in self._lanes
-                if waiting[run.lane] < self._lane_bytes and not _exhausted(run)
+                (least, filling.run.lane)
+                for least, filling in zip(ahead, self._fillings.values(), strict=True)
+                if least < self._lane_bytes and filling.has_more()
             ]
             if not hungry:
                 return
-            self._issue(min(hungry, key=lambda run: waiting[run.lane]))
+            self._issue(self._fillings[min(hungry)[1]])
 
-    def _issue(self, first: LaneRun) -> None:
+    def _issue(self, first: Filling) -> None:
         """Start a task for ``first`` and for the lanes that have least, until it is full."""
-        hungry = [run for run in self._lanes if run is not first and not _exhausted(run)]
-        hungry.sort(key=self._bytes_waiting)
+        hungry = [f for f in self._fillings.values() if f is not first and f.has_more()]
+        hungry.sort(key=lambda filling: filling.ahead())
         portion = max(self._task_bytes / (len(hungry) + 1), min(self._task_bytes, LANE_BYTES))
         lanes = [first, *hungry][: max(1, int(self._task_bytes / portion))]
+        if self._merges and not self._has_room():
+            # Only what the merge waits for: a lane that holds much may lack one strand.
+            wanted = first.run.wants
+            lanes = [first]
+            plans = [[each for each in first.plan(portion) if each[0] == wanted]]
+        else:
+            plans = [filling.plan(portion) for filling in lanes]
         self._task_bytes = min(2 * self._task_bytes, self._most_task_bytes)
-        wanted = max(1, min(_MOST_DRAWS, int(portion / self._bytes_per_draw())))
+        # Strand after strand, so that the rows of a component lie side by side in the task.
+        places = sorted(
+            (intake, number, draws) for number, plan in enumerate(plans) for intake, draws in plan
+        )
         ranges = []
-        for run in lanes:
-            length = run.stream.length
-            draws = wanted if length is None else min(wanted, length - run.next_draw)
-            ranges.append((run.stream, run.next_draw, draws))
-            run.next_draw += draws
+        shares: list[list[_Portion]] = [[] for _ in lanes]
+        for index, (number, place, draws) in enumerate(places):
+            intake = lanes[place].run.intakes[number]
+            ranges.append((intake.stream, intake.next_draw, draws))
+            intake.next_draw += draws
+            shares[place].append(_Portion(number, draws, index))
         handle = self._segment.submit(self._runner, partial(_draw, tuple(ranges)))
         if self._runner.lookahead:
             self._tasks.append(handle)
-        for index, (run, (_, _, draws)) in enumerate(zip(lanes, ranges, strict=True)):
-            self._coming[run.lane].append(_Coming(handle, index, draws))
-            self._draws_coming[run.lane] += draws
+        for filling, portions in zip(lanes, shares, strict=True):
+            self._coming[filling.run.lane].append(_Coming(handle, portions))
+            filling.measure()
 
-    def _bytes_waiting(self, run: LaneRun) -> float:
-        coming = self._draws_coming[run.lane] * self._bytes_per_draw()
-        if not self._tokens_seen:  # rows without tokens wait too
-            coming += (run.rows_placed - run.rows_taken) * self._row_bytes
-        return run.tokens_waiting * _BYTES_PER_TOKEN + coming
-
-    def _bytes_per_draw(self) -> float:
-        if not self._tokens_seen:
-            return self._row_bytes
-        return max(1.0, _BYTES_PER_TOKEN * self._tokens_seen / self._draws_seen)
-
-
-def _exhausted(run: LaneRun) -> bool:
-    return run.stream.length is not None and run.next_draw >= run.stream.length
+    def _has_room(self) -> bool:
+        held = sum(filling.held() for filling in self._fillings.values())
+        return held + self._task_bytes <= self._budget
 
 
 def _draw(ranges: Sequence[tuple[LaneStream, int, int]]) -> list[Refs]:

@@ -22,8 +22,9 @@ class RunFacts:
     """What ``explain`` says of the run besides the plan.
 
     workers: threads for segments. queue: batches ready ahead of the caller. memory_budget:
-    bytes. lanes: lines about who reads what. notes: what a trainer should know (tokenizer back
-    end, unused options, advice).
+    bytes. mixture: lines about order, weights and ends. lanes: lines about who reads what.
+    notes: what a trainer should know (tokenizer back end, unused options, advice). reading: lines
+    about row groups in memory and in the spill.
     """
 
     runner: str
@@ -32,6 +33,8 @@ class RunFacts:
     memory_budget: int
     lanes: tuple[str, ...]
     notes: tuple[str, ...]
+    mixture: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
 
 
 def explain_text(plan: Plan, facts: RunFacts) -> str:
@@ -42,6 +45,8 @@ def explain_text(plan: Plan, facts: RunFacts) -> str:
     lines += ["", f"Physical plan ({_rules(plan.fusions)})"]
     lines += _chain(top_first(plan.physical), _physical_lines)
     lines += ["", "Data", *_data_lines(plan)]
+    if facts.mixture:
+        lines += ["", "Mixture", *(f"  {line}" for line in facts.mixture)]
     lines += ["", "Lanes and ranks", *(f"  {line}" for line in facts.lanes)]
     if facts.notes:
         lines += ["", "Notes", *(f"  {note}" for note in facts.notes)]
@@ -65,7 +70,11 @@ def _chain(nodes: Iterable[N], show: Callable[[N], list[str]]) -> list[str]:
 def _logical_line(node: Node) -> list[str]:
     if isinstance(node, Fetch):
         shown = "all" if node.columns is None else _columns(node.columns, payload=node.payload)
-        mix = ", ".join(f"{c.name} {c.share:.4g}" for c in node.components)
+        mix = ", ".join(
+            c.name if c.share is None else f"{c.name} {c.share:.4g}" for c in node.components
+        )
+        if node.decided_by is not None:
+            mix += f": decided by {node.decided_by}"
         return [f"Fetch(columns={shown}, mixture=[{mix}])"]
     return [_call(node)]
 
@@ -104,7 +113,7 @@ def _data_lines(plan: Plan) -> list[str]:
     fetch = next(n for n in top_first(plan.optimized) if isinstance(n, Fetch))
     lines = []
     for component in fetch.components:
-        lines += [f"  {_component(component)}"]
+        lines += [f"  {_component(component, fetch.decided_by)}"]
         shown = component.passed_over[:_SHOWN_PASSED_OVER]
         lines += [f"    passed over {item}" for item in shown]
         if len(component.passed_over) > len(shown):
@@ -116,10 +125,10 @@ def _data_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def _component(c: ReadComponent) -> str:
+def _component(c: ReadComponent, decided_by: str | None) -> str:
+    share = f"decided by {decided_by}" if c.share is None else f"{c.share:.4g}"
     return (
-        f"{c.name}: share {c.share:.4g}, {c.rows:,} rows in {c.shards:,} shards, "
-        f"{c.bytes / 1e6:,.1f} MB"
+        f"{c.name}: share {share}, {c.rows:,} rows in {c.shards:,} shards, {c.bytes / 1e6:,.1f} MB"
     )
 
 
@@ -139,4 +148,5 @@ def _stage_lines(plan: Plan, facts: RunFacts) -> list[str]:
         else:
             lines.append(f"  stage {stage.index}: {names}  queue={facts.queue}")
     lines.append(f"  memory budget {facts.memory_budget / (1 << 20):,.0f} MiB")
+    lines += [f"  {line}" for line in facts.reading]
     return lines

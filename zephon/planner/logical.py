@@ -52,12 +52,13 @@ class Node:
 class ReadComponent:
     """What is known of one component before a row is read.
 
-    share: normalized weight. fields_complete: no row has other fields than ``fields``.
+    share: normalized weight; None: the work source decides as it goes. fields_complete: no row has
+    other fields than ``fields``.
     """
 
     name: str
     dataset: str
-    share: float
+    share: float | None
     shards: int
     rows: int
     bytes: int
@@ -71,6 +72,7 @@ class Fetch(Node):
     """Read rows of the mixture, in the order of the work source.
 
     components: what is known of each component that is ever drawn.
+    decided_by: the class of a work source that decides shares as it goes.
     columns: typed columns to read; None: nobody has asked yet, so whole rows are read too.
     payload: whole rows are read.
     parallelism: reading tasks that may run at once. max_batch: accepted, without effect.
@@ -78,8 +80,9 @@ class Fetch(Node):
 
     call: ClassVar[str] = "Pipeline"
     how: ClassVar[frozenset[str]] = frozenset({"parallelism", "max_batch", "columns", "payload"})
-    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "components"})
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "components", "decided_by"})
     components: tuple[ReadComponent, ...]
+    decided_by: str | None = None
     columns: tuple[Column, ...] | None = None
     payload: bool = True
     parallelism: int = 4

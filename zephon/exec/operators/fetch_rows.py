@@ -37,15 +37,18 @@ class FetchRowsOp(Operator):
             at = np.flatnonzero(refs.component == component)
             places.append(at)
             found.append(self._readers[component].take(refs.shard[at], refs.row[at]))
-        back = np.empty(len(refs), np.int64)
-        back[np.concatenate(places)] = np.arange(len(refs))
         columns = [
-            pa.concat_arrays([taken.columns.column(i) for taken in found]).take(back)
+            pa.concat_arrays([taken.columns.column(i) for taken in found])
             for i in range(found[0].columns.num_columns)
         ]
         payloads = [taken.payload for taken in found if taken.payload is not None]
+        payload = Payload.concat(payloads) if payloads else None
+        order = np.concatenate(places)
+        if (order[1:] < order[:-1]).any():  # else components came one after the other
+            back = np.empty(len(refs), np.int64)
+            back[order] = np.arange(len(refs))
+            columns = [column.take(back) for column in columns]
+            payload = None if payload is None else payload.take(back)
         return Morsel(
-            refs,
-            pa.RecordBatch.from_arrays(columns, names=found[0].columns.schema.names),
-            Payload.concat(payloads).take(back) if payloads else None,
+            refs, pa.RecordBatch.from_arrays(columns, names=found[0].columns.schema.names), payload
         )

@@ -1,6 +1,8 @@
 """Decisions on integers, one policy a file: lengths in, places out. They see no token.
 
-Read ``policy`` (what a policy promises), then ``each`` and ``wrap``.
+Read ``policy`` (what a policy promises), then ``each`` and ``wrap``. ``token_merge`` stands before
+them where weights count tokens: it decides in which order documents come (``due_documents``: when
+each is due).
 """
 
 from zephon.exec.policies.each import Each

@@ -1,0 +1,221 @@
+"""The strands of a lane whose weights count tokens: what waits in each, and how they are merged.
+
+The decision is ``policies/token_merge.py``; this is what carries it out on documents. All splits of
+a row are one document to it, and stay together.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.exec.history import Arrivals, LaneState
+from zephon.exec.policies.due_documents import Known
+from zephon.exec.policies.token_merge import MergePoint, TokenMerge
+from zephon.exec.rows import Block, HeldRows
+from zephon.work.course import Courses
+from zephon.work.refs import Refs
+from zephon.work.token_lane import TokenLane
+
+HORIZON = 1 << 20
+"""Tokens ahead for which the share of each strand is asked, to read as much of it."""
+
+
+class Strands:
+    """The strands of one lane.
+
+    Args:
+        lane: its parts.
+        held: where merged documents go; those that wait are there too.
+        state: where to begin; None: at the beginning of the data.
+    """
+
+    def __init__(self, lane: TokenLane, held: HeldRows, state: LaneState | None) -> None:
+        self._lane = lane
+        self._held = held
+        self._rule = TokenMerge(
+            lane.courses,
+            lengths=[strand.length for strand in lane.strands],
+            stops=[at_end == "stop" for at_end in lane.at_end],
+            must_draw=lane.must_draw,
+            budgets=lane.budgets,
+        )
+        self.endless = self._rule.endless
+        if state is None or state.tick.merge is None:
+            self.ordinal = 0
+            self._state = self._rule.make_state()
+        else:
+            self.ordinal = state.tick.ordinal
+            self._state = self._rule.resume(state.tick.merge, state.tick.counts.tokens)
+        self._live = self._state.live
+        self._sizes: dict[int, NDArray[np.int64]] = {}  # documents of each waiting draw
+        self._failures: dict[int, Exception] = {}
+        self._weights: tuple[Courses, NDArray[np.float64]] | None = None
+
+    @property
+    def wants(self) -> int | None:
+        """The strand whose next document is needed; None where the lane has ended."""
+        return self._state.wants
+
+    @property
+    def ended(self) -> bool:
+        """Whether no document follows."""
+        return self._state.ended
+
+    @property
+    def missed(self) -> bool:
+        """Whether a strand was found to have ended, which no document before tells."""
+        return self._state.missed
+
+    @property
+    def failure(self) -> Exception | None:
+        """What the bad row that is next raises."""
+        return None if self.wants is None else self._failures.get(self.wants)
+
+    def live(self) -> list[int]:
+        """List the strands that may still give documents."""
+        return np.flatnonzero(self._live).tolist()
+
+    def waiting(self, strand: int) -> int:
+        """Count the documents of a strand that wait to be merged."""
+        queue = self._state.queues[strand]
+        return len(queue.lengths) - queue.at
+
+    def point(self) -> MergePoint:
+        """Say where the merge stands."""
+        return self._rule.point(self._state)
+
+    def shares(self) -> list[float]:
+        """Give the share of each strand in what comes next; 0 for a finished component."""
+        courses, time = self._state.courses, self._state.time
+        if not courses.bends:
+            return courses.weights_at(0.0).tolist()
+        return ((courses.at(time + HORIZON) - courses.at(time)) / HORIZON).tolist()
+
+    def weights_at(self, time: int) -> NDArray[np.float64]:
+        """Give the weights in force when the lane had merged so many tokens, [components]."""
+        stretches = self._state.stretches
+        began, courses = stretches[bisect_right(stretches, time, key=lambda s: s[0]) - 1]
+        if courses.bends:
+            return courses.weights_at(time - began)
+        if self._weights is None or self._weights[0] is not courses:
+            self._weights = courses, courses.weights_at(0.0)
+        return self._weights[1]
+
+    def add(self, strand: int, block: Block, read: int) -> bool:
+        """Let the next documents of a strand wait; false where they are not wanted any more.
+
+        Args:
+            strand: whose.
+            block: the documents.
+            read: draws of the strand that are known with these.
+        """
+        if self.ended or strand in self._failures or not self._live[strand]:
+            block.buffer.live -= block.tokens
+            return False
+        refs = block.refs
+        if block.failure is not None:
+            self._failures[strand] = block.failure
+            read = int(refs.ordinal[-1]) + 1 if len(refs) else self._state.queues[strand].read
+        known = self._known(strand, refs, np.diff(block.offsets))
+        self._held.wait(strand, block)
+        self._rule.add(self._state, strand, known, read)
+        return True
+
+    def take(self, most: int) -> int | None:
+        """Merge up to so many draws; return the arrival number of the first document, or None."""
+        began = self._state.began + self._state.time
+        order = np.array(self._rule.decide(self._state, most), np.int64)
+        first = None
+        if len(order):
+            ordinals = np.arange(self.ordinal, self.ordinal + len(order))
+            self.ordinal += len(order)
+            place = np.empty_like(order)
+            place[np.argsort(order, kind="stable")] = np.arange(len(order))
+            sizes = np.bincount(order)
+            strands = np.flatnonzero(sizes)
+            counts = list(zip(strands.tolist(), sizes[strands].tolist(), strict=True))
+            if self._sizes:
+                counts, place, ordinals = self._with_splits(counts, place, ordinals)
+            first = self._held.append_merged(counts, place, ordinals, began)
+        self._drop_finished()
+        return first
+
+    def drawn_again(self, state: LaneState) -> Refs:
+        """Give the references of a log's documents; splits are not told apart."""
+        log, firsts = state.log, self.point().position.tolist()
+        parts, places = [], []
+        for strand in np.unique(log.component).tolist():
+            mine = np.flatnonzero(log.component == strand)
+            position, first = log.position[mine], firsts[strand]
+            draws = self._lane.strands[strand].draw(first, int(position[-1]) - first + 1)
+            parts.append(draws.take(position - first))
+            places.append(mine)
+        back = np.empty(len(log.ordinal), np.int64)
+        back[np.concatenate(places)] = np.arange(len(back))
+        return replace(Refs.concat(parts).take(back), ordinal=log.ordinal)
+
+    def roll(self, log: Arrivals, refs: Refs) -> None:
+        """Go along the documents of a log."""
+        begins = np.flatnonzero(np.diff(log.ordinal, prepend=-1))
+        length = np.add.reduceat(log.length, begins)
+        component, position = log.component[begins], log.position[begins]
+        for strand in np.unique(component).tolist():
+            mine = component == strand
+            known = Known(position[mine], length[mine], refs.pass_index[begins[mine]])
+            self._rule.add(self._state, strand, known, int(position[mine][-1]) + 1)
+        self._rule.roll(self._state, component.tolist())
+        self.ordinal += len(begins)
+        self._live = self._state.live
+
+    def _known(self, strand: int, refs: Refs, lengths: NDArray[np.int64]) -> Known:
+        """Join the splits of each row into one document."""
+        if refs.last_child.all():
+            if strand in self._sizes:
+                self._add_sizes(strand, np.ones(len(refs), np.int64))
+            return Known(refs.ordinal, lengths, refs.pass_index)
+        stops = np.flatnonzero(refs.last_child) + 1
+        sizes = np.diff(stops, prepend=0)
+        if strand not in self._sizes:
+            queue = self._state.queues[strand]
+            self._sizes[strand] = np.ones(len(queue.lengths) - queue.at, np.int64)
+        self._add_sizes(strand, sizes)
+        begins = stops - sizes
+        return Known(
+            refs.ordinal[begins], np.add.reduceat(lengths, begins), refs.pass_index[begins]
+        )
+
+    def _add_sizes(self, strand: int, sizes: NDArray[np.int64]) -> None:
+        self._sizes[strand] = np.concatenate([self._sizes[strand], sizes])
+
+    def _with_splits(
+        self, counts: list[tuple[int, int]], place: NDArray[np.int64], ordinals: NDArray[np.int64]
+    ) -> tuple[list[tuple[int, int]], NDArray[np.int64], NDArray[np.int64]]:
+        """Turn numbers and places of draws into those of documents."""
+        found, documents = [], []
+        for strand, draws in counts:
+            sizes = self._sizes.get(strand)
+            if sizes is None:
+                taken = np.ones(draws, np.int64)
+            else:
+                taken, self._sizes[strand] = sizes[:draws], sizes[draws:]
+            found.append(taken)
+            documents.append((strand, int(taken.sum())))
+        sizes = np.concatenate(found)
+        begins, wide = (np.cumsum(sizes) - sizes)[place], sizes[place]
+        shift = begins - (np.cumsum(wide) - wide)
+        order = np.repeat(shift, wide) + np.arange(int(wide.sum()))
+        return documents, order, np.repeat(ordinals, wide)
+
+    def _drop_finished(self) -> None:
+        """Let go of what was read of components that are finished, and at the end of the rest."""
+        live = self._state.live
+        if self.ended:
+            live = np.zeros_like(live)
+        if live is not self._live:
+            for strand in np.flatnonzero(self._live & ~live).tolist():
+                self._held.drop_waiting(strand)
+            self._live = live
