@@ -22,7 +22,8 @@ class Job:
 
     data: the folder below the corpus.
     text: rows hold text, to be encoded with GPT-2; otherwise lists of tokens.
-    order: how rows are ordered inside a shard; shards come in order.
+    order: "sequential"; "within_shard", shards in order and the rows of each at random; or
+        "blocks", which shuffles within shards and then over eight of the largest shard.
     step_rows: rows of a global step (``global_batch_size``), None for plain lanes.
     passes: how often Zephon reads the corpus: steps end with the lane of fewest tokens, which in
         one pass over 64 lanes of some 560 documents leaves a third of what was read.
@@ -42,6 +43,9 @@ JOBS = {
     "text_parquet": Job(title="Parquet text", data="text-parquet"),
     "text_parquet_within_shard": Job(
         title="Parquet text, shuffled within shards", data="text-parquet", order="within_shard"
+    ),
+    "text_parquet_blocks": Job(
+        title="Parquet text, shuffled in blocks", data="text-parquet", order="blocks"
     ),
     "text_parquet_steps": Job(
         title="Parquet text, global steps of 768 rows, 3 passes",
@@ -84,7 +88,7 @@ def compare(*names: str) -> None:
 
 
 def timed(name: str, rounds: int, corpus: Path) -> dict[str, list[Reading]]:
-    """Check our output of the job once, then run everybody in turn."""
+    """Check our output of the job once, which also warms the spill, then run everybody in turn."""
     found = contenders(name, corpus)
     start((*found[0].command, "--check"))
     return alternate(found, rounds)

@@ -41,10 +41,12 @@ def batches(job: Job, corpus: Path) -> Generator[SampleBatch, None, None]:
         datasets=[Dataset.from_path("corpus", str(corpus / job.data))],
         mixture=MixtureSpec({"corpus": 1.0}),
         shuffle_shards=False,
-        shuffle_within_shard=job.order == "within_shard",
+        shuffle_within_shard=job.order != "sequential",
+        shuffle_block_size="auto" if job.order == "blocks" else None,
         stop_after_passes=job.passes,
     )
-    pipeline = Pipeline(source)
+    # The spill lies beside the corpus, and its files stay from run to run.
+    pipeline = Pipeline(source).options(io_options={"cache": {"root": str(corpus / "cache")}})
     if job.text:
         pipeline = pipeline.tokenize(tokenizer_id=str(corpus / "gpt2"), field="text")
     pipeline = pipeline.pack_flat(max_length=LENGTH, algorithm="wrap").batch(ROWS)

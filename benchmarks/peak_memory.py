@@ -5,7 +5,13 @@ from __future__ import annotations
 from benchmarks.jobs import JOBS, contenders, parse_arguments
 from benchmarks.timing import Spread, alternate
 
-_NAMES = ("text_parquet", "text_parquet_within_shard", "text_parquet_steps", "text_jsonl")
+_NAMES = (
+    "text_parquet",
+    "text_parquet_within_shard",
+    "text_parquet_blocks",
+    "text_parquet_steps",
+    "text_jsonl",
+)
 
 
 def main() -> None:

@@ -41,7 +41,8 @@ def batches(arguments: argparse.Namespace) -> Iterator[int]:
         datasets=[Dataset.from_path("corpus", arguments.data)],
         mixture={"corpus": 1.0},
         shuffle_shards=False,
-        shuffle_within_shard=arguments.order == "within_shard",
+        shuffle_within_shard=arguments.order != "sequential",
+        shuffle_block_size="auto" if arguments.order == "blocks" else None,
     )
     pipeline = Pipeline(source)
     if arguments.tokenizer is not None:
@@ -64,7 +65,8 @@ def main() -> None:
     parser.add_argument(
         "--tokenizer", help="the path of a tokenizer.json; without it rows hold tokens"
     )
-    parser.add_argument("--order", choices=("sequential", "within_shard"), default="sequential")
+    orders = ("sequential", "within_shard", "blocks")
+    parser.add_argument("--order", choices=orders, default="sequential")
     parser.add_argument("--seconds", type=float, default=8.0, help="measured time, at least")
     parser.add_argument("--runner", choices=("threads", "process"), default="threads")
     parser.add_argument("--parallelism", type=int, default=2)
