@@ -243,9 +243,11 @@ def test_what_cannot_be_built(build, tmp_path):
             return build_index(fmt, path, **settings)
         return build_catalog(path, format_name=fmt, **settings)
 
-    with pytest.raises(NotYetError, match="format 'vortex' is not supported yet"):
+    name = build.__name__
+    with pytest.raises(NotYetError, match=f"^{name}: format 'vortex' is not supported yet"):
         call("vortex")
-    with pytest.raises(ValueError, match=r"one of 'jsonl', 'parquet', got 'parqet'; did you mean"):
+    wanted = f"^{name}: format must be one of 'jsonl', 'parquet', got 'parqet'; did you mean"
+    with pytest.raises(ValueError, match=wanted):
         call("parqet")
     with pytest.raises(NotYetError, match="hf:// is not supported yet"):
         call("jsonl", "hf://org/name/train")
@@ -255,8 +257,9 @@ def test_what_cannot_be_built(build, tmp_path):
         call("jsonl")
     lines(tmp_path, "a.jsonl", ["{}"])
     for workers in (0, -1, True, 2.0):
-        with pytest.raises(PlanError, match="max_workers must be a whole number of at least 1"):
+        with pytest.raises(PlanError, match=f"^{name}: max_workers must be a whole number of at"):
             call("jsonl", max_workers=workers)
+    call("jsonl", max_workers=np.int64(1), progress=False)
 
 
 @pytest.mark.parametrize("build", [build_index, build_catalog])
@@ -264,10 +267,11 @@ def test_what_cannot_be_built(build, tmp_path):
 def test_a_path_must_be_text(build, path, tmp_path):
     lines(tmp_path, "a.jsonl", ["{}"])
     before = ["jsonl"] if build is build_index else []
-    with pytest.raises(DatasetError, match="build_index: dataset_dir must be a non-empty str"):
+    name = build.__name__
+    with pytest.raises(DatasetError, match=f"^{name}: dataset_dir must be a non-empty str"):
         build(*before, path)
     if path is not None:
-        with pytest.raises(DatasetError, match="build_index: output_path must be a non-empty str"):
+        with pytest.raises(DatasetError, match=f"^{name}: output_path must be a non-empty str"):
             build(*before, tmp_path, output_path=path, progress=False)
     assert os.listdir(tmp_path) == ["a.jsonl"]
 
@@ -286,7 +290,7 @@ def test_what_is_written_does_not_take_the_place_of_a_directory(tmp_path, capsys
     assert build_catalog(folder, progress=False) == f"{folder}/_catalog.arrow"
     (tmp_path / "_catalog.arrow").unlink()
     (tmp_path / "_catalog.arrow").mkdir()
-    with pytest.raises(DatasetError, match=r"_catalog.arrow' must be a file, or not be there"):
+    with pytest.raises(DatasetError, match=r"build_catalog: '.*_catalog.arrow' must be a file"):
         build_catalog(folder, progress=False)
     (tmp_path / "index.json").rmdir()
     build_index("jsonl", folder, progress=False)  # no catalogue is there that it would outdate

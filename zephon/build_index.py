@@ -13,6 +13,7 @@ is not what they say is refused when it is opened; one that they do not name is 
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -71,15 +72,17 @@ def build_index(
 
     Raises:
         DatasetError: an unknown format, or no file of it.
+        PlanError: ``max_workers`` is not a whole number of at least 1.
         NotYetError: a store or a format that is documented but not there yet.
         ShardError: a file cannot be read.
         OSError: the index cannot be written.
     """
-    name, directory = _directory(dataset_dir)
-    known = FILE_FORMATS[_checked_format(format_name)]
-    target = _target(name, directory, output_path, INDEXES[0])
+    call = "build_index"
+    name, directory = _directory(call, dataset_dir)
+    known = FILE_FORMATS[_checked_format(call, format_name)]
+    target = _target(call, name, directory, output_path, INDEXES[0])
     files = list_directory(name, directory, SUFFIXES, known.kind).files
-    each = _each_file(progress, max_workers)
+    each = _each_file(call, progress, max_workers)
     described = list(each(known.describe, name, directory, files))
     shards = [shard for shard, _ in described]
     extras = [extra for _, extra in described]
@@ -127,13 +130,16 @@ def build_catalog(
 
     Raises:
         DatasetError: an unknown format, or no data.
+        PlanError: ``max_workers`` is not a whole number of at least 1.
         NotYetError: a store or a format that is documented but not there yet.
         ShardError: a file cannot be read.
         OSError: the catalogue cannot be written.
     """
-    name, directory = _directory(dataset_dir)
-    fmt = None if format_name is None else _checked_format(format_name)
-    target = _target(name, directory, output_path, CATALOG)
+    call = "build_catalog"
+    name, directory = _directory(call, dataset_dir)
+    fmt = None if format_name is None else _checked_format(call, format_name)
+    target = _target(call, name, directory, output_path, CATALOG)
+    each = _each_file(call, progress, max_workers)
     try:
         index = read_index(name, directory, FILE_FORMATS, fmt)
     except UnusableIndex:
@@ -141,7 +147,7 @@ def build_catalog(
     if index is not None and _is_fresh(name, directory, index):
         found = open_index(name, directory, index)
     else:
-        found = count_files(name, directory, fmt, _each_file(progress, max_workers))
+        found = count_files(name, directory, fmt, each)
     _write_catalog(target, found)
     return str(target)
 
@@ -152,7 +158,7 @@ def format_of_files(dataset_dir: str | os.PathLike[str]) -> str:
     Raises:
         DatasetError: there is no data, or of several formats.
     """
-    name, directory = _directory(dataset_dir)
+    name, directory = _directory("format_of_files", dataset_dir)
     return list_directory(name, directory, SUFFIXES, None).kind
 
 
@@ -174,43 +180,50 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _directory(dataset_dir: str | os.PathLike[str]) -> tuple[str, Path]:
+def _directory(call: str, dataset_dir: str | os.PathLike[str]) -> tuple[str, Path]:
     """Find the directory; it lends its name to messages."""
-    text = path_text("build_index: dataset_dir", dataset_dir)
+    text = path_text(f"{call}: dataset_dir", dataset_dir)
     name = os.path.basename(os.path.normpath(text))
     return name, local_directory(name, dataset_dir)
 
 
-def _checked_format(name: object) -> str:
+def _checked_format(call: str, name: object) -> str:
     if isinstance(name, str) and name in FILE_FORMATS:
         return name
     if name == "vortex":
         raise NotYetError(
-            "build_index: format 'vortex' is not supported yet; convert the files to Parquet or "
-            "JSONL"
+            f"{call}: format 'vortex' is not supported yet; convert the files to Parquet or JSONL"
         )
     raise DatasetError(
-        f"build_index: format must be one of {', '.join(map(repr, sorted(FILE_FORMATS)))}, got "
+        f"{call}: format must be one of {', '.join(map(repr, sorted(FILE_FORMATS)))}, got "
         f"{name!r}; {nearest(str(name), FILE_FORMATS)}"
     )
 
 
 def _target(
-    name: str, directory: Path, output_path: str | os.PathLike[str] | None, default: str
+    call: str,
+    name: str,
+    directory: Path,
+    output_path: str | os.PathLike[str] | None,
+    default: str,
 ) -> Path:
     if output_path is None:
-        return file_to_write("build_index", directory, default)
-    what = "build_index: output_path"
+        return file_to_write(call, directory, default)
+    what = f"{call}: output_path"
     refuse_remote(name, path_text(what, output_path))
     return file_to_write(what, output_path, default)
 
 
-def _each_file(progress: bool, max_workers: int) -> Callable[..., Iterator[Any]]:
-    if isinstance(max_workers, bool) or not isinstance(max_workers, int) or max_workers < 1:
+def _each_file(call: str, progress: bool, max_workers: int) -> Callable[..., Iterator[Any]]:
+    try:
+        threads = 0 if isinstance(max_workers, bool) else operator.index(max_workers)
+    except TypeError:
+        threads = 0
+    if threads < 1:
         raise PlanError(
-            f"build_index: max_workers must be a whole number of at least 1, got {max_workers!r}"
+            f"{call}: max_workers must be a whole number of at least 1, got {max_workers!r}"
         )
-    each = functools.partial(each_file, threads=max_workers)
+    each = functools.partial(each_file, threads=threads)
     return CountedFiles(each, sys.stderr) if progress else each
 
 

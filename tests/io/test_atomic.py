@@ -1,5 +1,7 @@
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -33,6 +35,25 @@ def test_two_writers_do_not_meet(tmp_path):
         two.write_text("two")
     assert path.read_text() == "one"
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
+    """In a container each process may have the same id as the one that was killed."""
+    script = (
+        "import os, pathlib, signal, sys\n"
+        "from zephon.io import atomic\n"
+        "os.getpid = lambda: 1\n"
+        "with atomic.written_atomically(pathlib.Path(sys.argv[1])) as draft:\n"
+        "    draft.write_text('new')\n"
+        "    if len(sys.argv) > 2:\n"
+        "        signal.raise_signal(signal.SIGKILL)\n"
+    )
+    path = str(tmp_path / "a")
+    assert subprocess.run([sys.executable, "-c", script, path, "killed"]).returncode < 0
+    (left,) = os.listdir(tmp_path)
+    assert left.startswith(".a.")
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+    assert sorted(os.listdir(tmp_path)) == sorted([left, "a"])
 
 
 def test_others_may_read_it_as_the_user_lets_them(tmp_path):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.written import lines, parquet, raw
-from zephon.build_index import build_catalog
+from zephon.build_index import build_catalog, build_index
 from zephon.errors import DatasetError, NotYetError, ShardError
 from zephon.io import Dataset
 
@@ -102,6 +102,31 @@ def test_files_that_are_not_in_the_index_are_passed_over(two):
         "x: a directory; only direct children are read",
         "z.jsonl: not in index.json",
     )
+
+
+def test_many_files_without_an_index_are_told_of_it_once(tmp_path):
+    folders = [tmp_path / "few", tmp_path / "many", tmp_path / "more"]
+    for folder, count in zip(folders, (63, 64, 70), strict=True):
+        folder.mkdir()
+        for number in range(count):
+            lines(folder, f"{number:02}.jsonl", ["{}"])
+    with pytest.warns(RuntimeWarning) as caught:
+        for folder in [*folders, *folders]:
+            assert len(Dataset.from_path("d", folder).shards) >= 63
+    assert [str(each.message) for each in caught] == [
+        f"dataset 'd': '{folder}' has no index, so each of its {count} files was looked at to open "
+        f"it; write an index once with `zephon index {folder}`"
+        for folder, count in zip(folders[1:], (64, 70), strict=True)
+    ]
+    assert caught[0].filename == __file__
+    indexed = tmp_path / "indexed"
+    folders[1].rename(indexed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_index("jsonl", indexed, progress=False)
+        build_catalog(folders[2], progress=False)
+        Dataset.from_path("d", indexed)
+        Dataset.from_path("d", folders[2])
 
 
 def test_a_file_that_is_not_there(two):

@@ -76,16 +76,23 @@ def test_threads_and_memory_change_no_byte(name, lanes):
 @pytest.mark.parametrize("name", WORKS)
 def test_cut_anywhere(name):
     whole = with_weights(make(name, canonical_replicas=3))
-    for batches in (0, 1, 2, *range(5, len(whole) + 1, 7), len(whole)):
-        pipeline = make(name, canonical_replicas=3)
-        items = iter(pipeline)
-        head = [(rows_of(batch), batch.target_mixture) for batch in islice(items, batches)]
-        state = json.loads(json.dumps(pipeline.checkpoint()))
-        items.close()
+    cuts = sorted({0, 1, 2, *range(5, len(whole) + 1, 7), len(whole)})
+    to_the_end = {2, cuts[len(cuts) // 2], *cuts[-3:]}
+    pipeline = make(name, canonical_replicas=3)
+    items = iter(pipeline)
+    head, states = [], {}
+    for batches in cuts:
+        wanted = batches - len(head)
+        head += [(rows_of(batch), batch.target_mixture) for batch in islice(items, wanted)]
+        states[batches] = json.loads(json.dumps(pipeline.checkpoint()))
+    items.close()
+    assert head == whole
+    for batches, state in states.items():
         tail = make(name, canonical_replicas=3).restore(state)
-        assert head + with_weights(tail) == whole, batches
-        again = make(name, canonical_replicas=3).restore(state)
-        assert again.checkpoint() == state
+        assert tail.checkpoint() == state
+        count = None if batches in to_the_end else 12
+        expected = whole[batches:] if count is None else whole[batches : batches + count]
+        assert with_weights(tail, count) == expected, batches
 
 
 @pytest.mark.parametrize("name", WORKS)
@@ -114,9 +121,15 @@ def test_ranks_share_the_same_steps(name):
         assert found[: len(whole)] == whole
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.sampled_from(list(WORKS)), st.integers(0, 40), st.integers(1, 5), st.integers(0, 99))
-def test_any_mixture_cut_anywhere(name, batches, lanes, seed):
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from(list(WORKS)),
+    st.integers(0, 40),
+    st.integers(1, 5),
+    st.integers(0, 99),
+    st.sampled_from(["inline", "threads"]),
+)
+def test_any_mixture_cut_anywhere(name, batches, lanes, seed, runner):
     def made(**options):
         work = {**WORKS[name], "seed": seed, "chunk_size": 1 + seed % 9}
         return packed(two(seed), work=work, microbatch=1, canonical_replicas=lanes, **options)
@@ -127,8 +140,7 @@ def test_any_mixture_cut_anywhere(name, batches, lanes, seed):
     head = [row for batch in islice(items, batches) for row in rows_of(batch)]
     state = pipeline.checkpoint(as_bytes=True)
     items.close()
-    assert head + rows(made().restore(state)) == whole
-    assert head + rows(made(runner="threads").restore(state)) == whole
+    assert head + rows(made(runner=runner).restore(state)) == whole
 
 
 def test_the_weights_in_force_come_with_each_batch():

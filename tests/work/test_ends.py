@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from zephon import seeds
 from zephon.work.course import Courses
 from zephon.work.ends import Bounds, Stretch, stretches
-from zephon.work.interleave import Interleave
 
 MOST = 400
 
@@ -152,9 +151,9 @@ def test_no_components_that_last(must) -> None:
     assert parts[0].stop == must
 
 
-def test_the_time_of_a_stretch_goes_on_from_the_one_before() -> None:
+def test_a_stretch_says_what_was_drawn_before_it() -> None:
     courses = Courses.constant([0.5, 0.5])
     first, second = stretches(courses, HALF[:2], [Bounds(finish=4), Bounds(must=10**6)])
-    assert (first.began, second.began) == (0.0, 7.0)
-    assert isinstance(second.interleave, Interleave)
+    assert first.drawn.tolist() == [0, 0]
+    assert (first.stop, second.start) == (7, 7)
     assert second.drawn.tolist() == [4, 3]

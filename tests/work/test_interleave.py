@@ -47,9 +47,9 @@ def drawn(interleave: Interleave, start: int, count: int) -> list[tuple[int, int
 
 def slow_draws(interleave: Interleave, count: int) -> list[tuple[int, int]]:
     due = [
-        (float(interleave.due(component, np.array([k]))[0]), component, k)
+        (time, component, k)
         for component in range(interleave.courses.components)
-        for k in range(count)
+        for k, time in enumerate(interleave.due(component, np.arange(count)).tolist())
     ]
     return [(component, k) for time, component, k in sorted(due)[:count] if time < math.inf]
 

@@ -202,7 +202,7 @@ def test_what_explain_says_of_a_source():
     )
     first, second, _ = many.describe(1)
     assert "about 2,048 samples" in first
-    assert second.endswith("c10, c11, ...")
+    assert second.endswith("c10, c11, and 28 more")
     assert source(Stateful).describe(1)[2].startswith("a checkpoint holds the source's own state")
 
 

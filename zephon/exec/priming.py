@@ -25,6 +25,13 @@ from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
 from zephon.work.token_estimation import Count, TokenRatio, mean_cost
 
+_COUNTED_BY: WeakKeyDictionary[WorkSource, object] = WeakKeyDictionary()
+"""What counted rows when a source got its costs here: a function, or steps; None: a checkpoint.
+
+Two pipelines may share a source but not its tokenizer, and a run from the beginning does not go by
+what a checkpoint said. Costs that were set by hand are not in here, and stand.
+"""
+
 
 def prime(
     plan: Plan,
@@ -60,14 +67,6 @@ def prime(
             _COUNTED_BY[source] = counted_by
 
 
-_COUNTED_BY: WeakKeyDictionary[WorkSource, object] = WeakKeyDictionary()
-"""What counted rows when a source got its costs here: a function, or steps; None: a checkpoint.
-
-Two pipelines may share a source but not its tokenizer, and a run from the beginning does not go by
-what a checkpoint said. Costs that were set by hand are not in here, and stand.
-"""
-
-
 def _requires_priming(source: WorkSource) -> bool:
     required: Any = source.requires_token_priming
     return bool(required() if callable(required) else required)  # a custom one may be a method
@@ -80,7 +79,7 @@ def cost_lines(source: WorkSource, restored: Mapping[str, Any] | None) -> tuple[
     estimation = source.token_estimation
     saved = _saved_costs(source, restored)
     costs = saved or source.token_costs
-    ratios = {} if saved else getattr(source, "token_ratios", None) or {}
+    ratios = {} if saved else source.token_ratios
     lines = []
     for component in source.components:
         name, dataset = component.name, component.dataset
@@ -116,7 +115,7 @@ def _saved_costs(
     None if there is no checkpoint, or it has no costs of these datasets: it belongs to another
     recipe then, and the restore says so.
     """
-    estimation = getattr(source, "token_estimation", None)
+    estimation = source.token_estimation
     if restored is None or estimation is None:
         return None
     saved = restored["recipe"].get("source", {}).get("token_costs")
@@ -152,7 +151,7 @@ def counting(
     datasets = {
         c.dataset.name: (number, c.dataset) for number, c in enumerate(source.components) if c.read
     }
-    estimation = getattr(source, "token_estimation", None)
+    estimation = source.token_estimation
     measure = None if estimation is None else estimation.measure
     budget = options.memory_budget
     size = DEFAULT_MEMORY_BUDGET if budget is None else parse_size(budget)
@@ -165,21 +164,18 @@ def counting(
         workers = workers_of(plan, options)
         runner = InlineRunner() if workers.runner == "inline" else ThreadsRunner(workers.count)
         try:
-            yield SegmentCount(
-                datasets, cache, runner, segment_of(plan, source, tokenizers, cache), _fetch(plan)
-            )
+            segment = segment_of(plan, source, tokenizers, cache)
+            yield SegmentCount(datasets, cache, runner, segment, _fetch(_steps(plan)))
         finally:
             runner.close()
     cache.clear()
 
 
-def _steps(plan: Plan) -> object:
+def _steps(plan: Plan) -> tuple[physical.Step, ...]:
     """Give the steps that decide how many tokens a row has; equal ones count alike."""
     segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
     return tuple(step for segment in segments for step in segment.steps)
 
 
-def _fetch(plan: Plan) -> physical.FetchRows:
-    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
-    steps = [step for segment in segments for step in segment.steps]
+def _fetch(steps: tuple[physical.Step, ...]) -> physical.FetchRows:
     return next(step for step in steps if isinstance(step, physical.FetchRows))

@@ -68,7 +68,8 @@ class Dataset:
 
         Rows are counted by the first of these that is there: ``_catalog.arrow``, ``index.json``,
         ``_index.json``, the files themselves. One that cannot be right is passed by with a
-        ``RuntimeWarning``. ``zephon index`` makes them.
+        ``RuntimeWarning``, and so is said, once a directory, that 64 files or more have neither.
+        ``zephon index`` makes them.
 
         Args:
             name: usable as one part of a path.

@@ -28,6 +28,9 @@ FILE_FORMATS = {kind: known for kind, known in FORMATS.items() if isinstance(kno
 
 COUNTING_THREADS = 8
 
+MANY_FILES = 64
+"""From so many on, whoever opens a directory without an index is told of it, once."""
+
 Found = TypeVar("Found")
 EachFile = Callable[[Callable[[str, Path], Shard], str, Path, Sequence[str]], Iterator[Shard]]
 
@@ -76,10 +79,12 @@ def open_directory(name: str, directory: Path, fmt: str | None) -> Opened:
         index = read_index(name, directory, FILE_FORMATS, fmt)
     except UnusableIndex as exc:
         _warn(name, directory / exc.file, exc, "the files are", "index")
-        index = None
+        return count_files(name, directory, fmt)
     if index is not None:
         return open_index(name, directory, index)
-    return count_files(name, directory, fmt)
+    found = count_files(name, directory, fmt)
+    _suggest_index(name, directory, len(found.shards))
+    return found
 
 
 def count_files(
@@ -170,6 +175,22 @@ def opened(name: str, kind: str, shards: Shards, passed_over: tuple[str, ...]) -
     fields, complete = FILE_FORMATS[kind].fields(name, shards)
     return Opened(
         kind=kind, shards=shards, passed_over=passed_over, fields=fields, fields_complete=complete
+    )
+
+
+_suggested: set[Path] = set()
+
+
+def _suggest_index(name: str, directory: Path, files: int) -> None:
+    """Say that an index would help, once for each directory of many files."""
+    if files < MANY_FILES or directory in _suggested:
+        return
+    _suggested.add(directory)
+    warnings.warn(
+        f"dataset {name!r}: {str(directory)!r} has no index, so each of its {files:,} files was "
+        f"looked at to open it; write an index once with `zephon index {directory}`",
+        RuntimeWarning,
+        stacklevel=4,  # the caller of Dataset.from_path
     )
 
 

@@ -121,7 +121,9 @@ class CutChunks(WorkSource):
         ids[:, 2] = refs.row
         for number in np.flatnonzero(np.bincount(refs.component)).tolist():
             mine = refs.component == number
-            ids[mine, 1] = np.asarray(components[number].dataset.ids())[refs.shard[mine]]
+            dataset = components[number].dataset
+            shard = refs.shard[mine]
+            ids[mine, 1] = shard if dataset.shard_ids is None else dataset.ids()[shard]
         return ids
 
     def _exhausted(self, stream: LaneStream, ordinal: int) -> tuple[str, ...]:

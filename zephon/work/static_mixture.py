@@ -112,9 +112,7 @@ class StaticMixtureWorkSource(CutChunks):
             seed=arguments.seed_number(seed),
             shuffle_shards=arguments.flag("shuffle_shards", shuffle_shards),
             shuffle_within_shard=arguments.flag("shuffle_within_shard", shuffle_within_shard),
-            lane_assignment=one_of(
-                CALL, "lane_assignment", lane_assignment, ("permute", "modulo")
-            ),
+            lane_assignment=one_of(CALL, "lane_assignment", lane_assignment, ("permute", "modulo")),
         )
         specs = [weighed, *(spec for _, spec in (changes.points if changes else ()))]
         # A weight that was given but vanished in scaling is kept, to be refused as too small.

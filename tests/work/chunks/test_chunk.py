@@ -129,6 +129,7 @@ def test_samples_of_another_kind_are_refused_and_named(components, said):
         ({"target_mixture": {"a": float("nan")}}, r"target_mixture\['a'\]"),
         ({"target_mixture": {"a": "1"}}, r"target_mixture\['a'\]"),
         ({"target_mixture": {"a": True}}, r"target_mixture\['a'\]"),
+        ({"target_mixture": {"a": b"1"}}, r"target_mixture\['a'\] must be a finite .* got b'1'"),
         ({"target_mixture": {"a": 0}}, "must have a weight above 0"),
         ({"target_mixture": {}}, "must have a weight above 0"),
     ],

@@ -1,15 +1,21 @@
 import json
 import threading
+import tracemalloc
+from functools import cache
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.custom_sources import Dealt, Stateful, all_samples, numbered, walked
 from zephon.errors import CheckpointError, ExecutionError, PlanError
-from zephon.work import WorkChunk
+from zephon.io import Dataset
+from zephon.io.shards import Shards
+from zephon.work import StaticMixtureWorkSource, WorkChunk
 from zephon.work.chunks.lane import SPACING
+from zephon.work.chunks.vocabulary import Rows
 
 DATASETS = {3: numbered("prose", 700, (0, 1, 5)), 8: numbered("code", 300, (2,))}
 SAMPLES = all_samples(DATASETS)
@@ -18,6 +24,28 @@ SIZES = (7, 1, 0, 40, 3)
 
 def source(kind=Dealt, **changes):
     return kind(DATASETS, SAMPLES, **{"sizes": SIZES, **changes})
+
+
+def peak_memory(ask):
+    """Give what a call returns, and the most bytes that it held beyond what was there before."""
+    tracemalloc.start()
+    try:
+        return ask(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def dataset_of(shards):
+    """A dataset of which only the shape is there: two rows in each shard."""
+    two = np.full(shards, 2)
+    names = pa.array(np.arange(shards)).cast(pa.large_string())
+    starts = np.arange(shards + 1)
+    columns = {
+        **dict.fromkeys(("rows", "bytes", "decoded_bytes", "group_rows"), two),
+        "names": names,
+        "group_starts": starts,
+    }
+    return Dataset("many", "parquet", "/nowhere", Shards(directory="/nowhere", **columns))
 
 
 def drawn(found, stream, start, count):
@@ -102,6 +130,38 @@ def test_many_threads_get_what_one_gets():
     assert [sample for start, _ in parts for sample in got[start]] == expected
 
 
+def test_a_draw_copies_no_more_than_it_gives():
+    """A source may cut a chunk of a million samples, and draws are a few thousand."""
+    stream = source(sizes=(400,), rounds=500).lane_stream(0, 1)
+    stream.draw(0, 1)
+    (rows,) = stream._rows
+    many = Rows(*(np.resize(part, 10**6) for part in (rows.component, rows.shard, rows.row)), {})
+    stream._rows, stream._end = [many], 10**6
+    refs, peak = peak_memory(lambda: stream.draw(999_000, 1000))
+    assert refs.row.tolist() == many.row[999_000:].tolist()
+    assert peak < 1e6
+
+
+def test_a_million_shards_are_shared_by_all_lanes():
+    """Each lane asks what the shards of a dataset are; where ids are positions, nothing is made."""
+    shards = 10**6
+    data = dataset_of(shards)
+    found = Dealt({3: data}, [(data.name, (3, shards - 1 - at, at % 2)) for at in range(50)])
+    refs, peak = peak_memory(lambda: found.lane_stream(0, 1).draw(0, 50))
+    assert refs.shard.tolist() == list(range(shards - 1, shards - 51, -1))
+    assert peak < 1e6
+    ours = StaticMixtureWorkSource([data], {"many": 1}, chunk_size=16).clone_for_lane(0, 1)
+    ours.next_chunk()  # the order of a million shards is made here
+    chunk, peak = peak_memory(ours.next_chunk)
+    assert len({shard for (_, shard, _), _ in chunk}) == 8
+    assert peak < 1e6
+    for wrong in (-1, shards):
+        found = Dealt({3: data}, [(data.name, (3, wrong, 0))])
+        stream = found.lane_stream(0, 1)
+        stream.draw(0, 1)
+        assert f"has no shard {wrong}, it has 0, 1, 2, 3, 4, 5, 6, 7, ..." in str(stream.failure)
+
+
 def test_what_is_forgotten_is_gone_and_the_rest_stays():
     found = source(rounds=9)
     expected, stream = walked(found), found.lane_stream(0, 1)
@@ -137,19 +197,25 @@ def resumed(found, stream, ordinal, lane=0, lanes=1):
     return state, found.lane_stream(lane, lanes, state=state)
 
 
+@cache
+def whole_lane(kind, sizes):
+    return walked(source(kind, rounds=4, sizes=sizes))
+
+
 @settings(max_examples=30)
 @given(
     st.sampled_from([Dealt, Stateful]),
     st.integers(0, 4000),
-    st.sampled_from([(7, 1, 0, 40, 3), (9, 1), (2000, 1), (1024,)]),
+    st.sampled_from([(30, 1, 0, 90, 3), (29, 1), (2000, 1), (1024,)]),
     st.integers(0, 2000),
 )
 def test_resuming_anywhere_goes_on_as_if_nothing_had_been(kind, ordinal, sizes, ahead):
     found = source(kind, rounds=4, sizes=sizes)
-    expected, stream = walked(found), found.lane_stream(0, 1)
+    expected, stream = whole_lane(kind, sizes), found.lane_stream(0, 1)
     stream.draw(0, ordinal + ahead)
     state, again = resumed(found, stream, ordinal)
-    assert drawn(found, again, ordinal, 5000) == expected[ordinal:]
+    assert drawn(found, again, ordinal, 1600) == expected[ordinal : ordinal + 1600]
+    assert drawn(found, again, len(expected) - 5, 10) == expected[-5:]
     assert again.state_at(ordinal) == state
     for later in (ordinal + 1, ordinal + 1500):
         stream.draw(0, later)

@@ -107,6 +107,14 @@ class Format(ABC):
             DatasetError: a shard is known not to have a column, or has it in another type.
         """
 
+    def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
+        """Give the decoded bytes of each row group, shape [groups].
+
+        None where they are not known without reading rows, or the file cannot be read: whoever
+        reads its rows says what is wrong with it.
+        """
+        return None
+
 
 def columns_batch(
     columns: Sequence[Column], arrays: Sequence[pa.Array], rows: int

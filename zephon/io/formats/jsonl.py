@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from zephon.errors import DataError, ShardError
 from zephon.io.fields import Column, Field
@@ -97,6 +98,10 @@ class Jsonl(FileFormat):
     ) -> GroupReader:
         """Make the reader; whether a field is there shows only row by row."""
         return JsonlGroups(dataset, shards, columns, payload=payload)
+
+    def group_bytes(self, shard: Shard) -> NDArray[np.int64]:
+        """Give the bytes between the edges of blocks."""
+        return np.diff(blocks_of(shard).offsets)
 
     def resolve(self, entries: Sequence[LineEntry]) -> None:
         """Check sizes and blocks."""

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from zephon.errors import ShardError
 from zephon.io.fields import Column, Field, merged_kind
@@ -93,6 +94,16 @@ class Parquet(FileFormat):
             for column in columns:
                 check_column(dataset, shard.name, schema_of(shard), column)
         return ParquetGroups(dataset, shards, columns, payload=payload)
+
+    def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
+        """Read the footer, which says so."""
+        try:
+            footer = pq.read_metadata(shard.path)
+        except (pa.ArrowException, OSError):
+            return None
+        groups = range(footer.num_row_groups)
+        found = np.array([footer.row_group(group).total_byte_size for group in groups], np.int64)
+        return found if len(found) == len(shard.group_rows) else None
 
     def shortened(self, names: Sequence[str], extras: Sequence[dict[str, Any]]) -> None:
         """Write each schema once."""

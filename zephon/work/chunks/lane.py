@@ -89,12 +89,16 @@ class ChunkLane(LaneStream):
                     f"{self._firsts[0] if self._firsts else self._end}"
                 )
             at, behind = bisect_right(self._firsts, start) - 1, bisect_right(self._firsts, stop - 1)
-            rows, first = self._rows[at:behind], self._firsts[at]
-        inside = slice(start - first, stop - first)
+            kept, firsts = self._rows[at:behind], self._firsts[at:behind]
+        # Of a chunk that is much longer than the draw, only what is drawn is copied.
+        rows = [
+            each.part(max(start - first, 0), stop - first)
+            for each, first in zip(kept, firsts, strict=True)
+        ]
         return Refs.of(
-            component=np.concatenate([each.component for each in rows])[inside],
-            shard=np.concatenate([each.shard for each in rows])[inside],
-            row=np.concatenate([each.row for each in rows])[inside],
+            component=np.concatenate([each.component for each in rows]),
+            shard=np.concatenate([each.shard for each in rows]),
+            row=np.concatenate([each.row for each in rows]),
             pass_index=np.zeros(stop - start, dtype=np.int32),
             ordinal=np.arange(start, stop, dtype=np.int64),
             lane=self._lane,

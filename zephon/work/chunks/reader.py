@@ -166,13 +166,14 @@ class ChunkReader:
         """Check a chunk, find its rows, and go on to the edge behind it."""
         where, edge = self._where(), self._edge
         self._vocabulary.check_names(chunk, where)
+        mixture = chunk.mixture if edge.exhausted else {}
         for name in edge.exhausted:
             if name not in chunk.source_exhausted:
                 raise PlanError(
                     f"{where}: source_exhausted must keep the names of earlier chunks, "
                     f"{name!r} is gone"
                 )
-            if chunk.mixture.get(name):
+            if mixture.get(name):
                 ((sample, _), *_) = chunk.samples.pairs(
                     chunk.samples.starts[[chunk.samples.names.index(name)]]
                 )

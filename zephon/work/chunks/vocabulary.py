@@ -37,6 +37,11 @@ class Rows:
     row: NDArray[np.int64]
     weights: Mapping[str, float]
 
+    def part(self, start: int, stop: int) -> Rows:
+        """Take some of the rows; no copy."""
+        some = slice(start, stop)
+        return Rows(self.component[some], self.shard[some], self.row[some], self.weights)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
@@ -58,7 +63,9 @@ class Vocabulary:
     datasets: Mapping[int, Dataset]
     continues: frozenset[str]
     chunk_size: int | None
-    _shards: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
+    _shards: dict[int, tuple[NDArray[np.int64] | None, NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
 
     @classmethod
     def of(cls, source: WorkSource) -> Vocabulary:
@@ -128,13 +135,10 @@ class Vocabulary:
         shard = np.zeros_like(row)
         for each, mine in _groups(place):
             ids, counts = self._shards_of(int(known[each]))
-            found = np.searchsorted(ids, shard_id[mine])
-            found[found == len(ids)] = 0
-            if len(ids):
-                right[mine] &= ids[found] == shard_id[mine]
-                right[mine] &= (row[mine] >= 0) & (row[mine] < counts[found])
-            else:
-                right[mine] = False
+            found, there = _places(shard_id[mine], ids, len(counts))
+            if len(counts):
+                there &= (row[mine] >= 0) & (row[mine] < counts[found])
+            right[mine] &= there
             shard[mine] = found
         if not right.all():
             self._refuse(int(np.argmin(right)), chunk, where)
@@ -152,10 +156,13 @@ class Vocabulary:
             weights[self.places[name], 0] = weight / total
         return weights.ravel()
 
-    def _shards_of(self, dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _shards_of(self, dataset_id: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+        """Give the ids of a dataset's shards, None where they are positions, and their rows."""
         if dataset_id not in self._shards:
             dataset = self.datasets[dataset_id]
-            self._shards[dataset_id] = (np.asarray(dataset.ids()), np.asarray(dataset.counts()))
+            # Each lane has a vocabulary: a million ids in each would be 8 MB a lane.
+            ids = None if dataset.shard_ids is None else np.asarray(dataset.ids())
+            self._shards[dataset_id] = (ids, np.asarray(dataset.counts()))
         return self._shards[dataset_id]
 
     def _refuse(self, place: int, chunk: WorkChunk, where: str) -> NoReturn:
@@ -167,9 +174,10 @@ class Vocabulary:
         else:
             dataset = self.datasets[dataset_id]
             ids, counts = self._shards_of(dataset_id)
-            at = int(np.searchsorted(ids, shard_id))
-            if at == len(ids) or ids[at] != shard_id:
-                fault = f"dataset {dataset.name!r} has no shard {shard_id}, it has {_few(ids)}"
+            (at,), (there,) = _places(np.array([shard_id]), ids, len(counts))
+            if not there:
+                known = range(len(counts)) if ids is None else ids
+                fault = f"dataset {dataset.name!r} has no shard {shard_id}, it has {_few(known)}"
             else:
                 fault = (
                     f"shard {shard_id} of dataset {dataset.name!r} has rows 0 to {counts[at] - 1}"
@@ -177,6 +185,23 @@ class Vocabulary:
                     else f"shard {shard_id} of dataset {dataset.name!r} has no rows"
                 )
         raise PlanError(f"{where}: sample {sample} of component {name!r} names no row: {fault}")
+
+
+def _places(
+    wanted: NDArray[np.int64], ids: NDArray[np.int64] | None, shards: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Find shards by their ids, ascending, or None where an id is the shard's position.
+
+    Returns:
+        The position of each, 0 where there is none, and whether there is one.
+    """
+    if ids is None:
+        there = (wanted >= 0) & (wanted < shards)
+        return np.where(there, wanted, 0), there
+    found = np.searchsorted(ids, wanted)
+    found[found == shards] = 0
+    there = ids[found] == wanted if shards else np.zeros(len(wanted), bool)
+    return found, there
 
 
 def _groups(place: NDArray[np.int64]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:

@@ -5,9 +5,13 @@ import os
 import pytest
 
 from tests import written
-from zephon.io.group_bytes import group_bytes
+from zephon.io.formats import FORMATS
 
 ROWS = [{"text": "x" * (10 * i)} for i in range(10)]
+
+
+def group_bytes(data, number):
+    return FORMATS[data.kind].group_bytes(data.shards[number])
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl", "jsonl.gz", "jsonl.zst"])
