@@ -38,7 +38,7 @@ def test_a_whole_lane_reads_as_many_rows_as_fit():
 
 def test_strands_get_tokens_by_their_shares():
     tokens = (100, 100, 10)
-    run, filling = merged((0.5, 0.25, 0.25), tokens)
+    _, filling = merged((0.5, 0.25, 0.25), tokens)
     assert isinstance(filling, MergedLane)
     plan = dict(filling.plan(200_000))
     assert sorted(plan) == [0, 1, 2]

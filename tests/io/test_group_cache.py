@@ -240,6 +240,62 @@ def test_nothing_is_left_on_its_way_when_the_shelf_breaks():
     assert cache.get("a", lambda: "again", len) == "again"
 
 
+class Interrupting:
+    """A key like any other, whose hash is interrupted once: Ctrl-C strikes wherever Python runs."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def __hash__(self):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return 5
+
+    def __eq__(self, other):
+        return isinstance(other, Interrupting)
+
+
+def answer_of_another_thread(cache, key):
+    """Get a key as another thread would; None if it waits for ever."""
+    answers = []
+    other = threading.Thread(
+        target=lambda: answers.append(cache.get(key, lambda: "again", len)), daemon=True
+    )
+    other.start()
+    other.join(5)
+    return answers[0] if answers else None
+
+
+def looks_at_the_key():
+    """Count how often the cache looks at a key that it has to load."""
+    key = Interrupting(0)
+    GroupCache(1000).get(key, lambda: "first", len)
+    return -key.left
+
+
+@pytest.mark.parametrize("after", range(1, 1 + looks_at_the_key()))
+def test_an_interrupt_anywhere_leaves_nobody_waiting(after):
+    cache = GroupCache(1000)
+    with pytest.raises(KeyboardInterrupt):
+        cache.get(Interrupting(after), lambda: "first", len)
+    assert answer_of_another_thread(cache, Interrupting(-1)) in ("first", "again")
+    assert cache.get(Interrupting(-1), lambda: pytest.fail("held"), len) in ("first", "again")
+
+
+def test_an_interrupt_before_the_value_is_looked_for_leaves_nobody_waiting():
+    class Interrupted(GroupCache):
+        def _load(self, *args):
+            if threading.current_thread() is threading.main_thread():
+                raise KeyboardInterrupt
+            return super()._load(*args)
+
+    cache = Interrupted(1000)
+    with pytest.raises(KeyboardInterrupt):
+        cache.get("k", lambda: "first", len)
+    assert answer_of_another_thread(cache, "k") == "again"
+
+
 def test_it_says_what_is_in_memory_without_using_it():
     cache = GroupCache(20)
     for key in "ab":

@@ -19,7 +19,7 @@ from zephon.io import (
     StoreOptions,
     VortexOptions,
 )
-from zephon.io.options import parse_size_bytes
+from zephon.io.options import own_row_group_root, parse_size_bytes
 
 CLASSES = [
     ArrowOptions, CacheOptions, LanceOptions, ParquetOptions, ParquetRGCacheOptions, StoreOptions,
@@ -234,6 +234,13 @@ def test_a_place_is_absolute_and_there_without_a_home(monkeypatch, tmp_path):
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])  # a container's user of no name
     assert Path(CacheOptions().root).name == f"zephon-{os.getuid()}"
+
+
+def test_the_root_that_nobody_names_is_known_as_such():
+    assert StoreOptions().resolved_parquet_rg_cache().root == own_row_group_root()
+    assert StoreOptions.from_any({"cache": True}).resolved_parquet_rg_cache().root == (
+        own_row_group_root()
+    )
 
 
 def test_a_spill_that_must_be_wants_a_place():

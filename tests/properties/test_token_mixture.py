@@ -18,7 +18,7 @@ from tests.properties.recipes import (
     token_dataset,
 )
 from tests.written import lines
-from zephon import Dataset, Pipeline
+from zephon import Dataset, InMemoryShard, Pipeline
 from zephon.errors import CheckpointError, DataError, PlanError
 from zephon.work import MixtureSchedule, tokens
 
@@ -548,3 +548,34 @@ def test_batches_name_the_weights_in_force_on_every_way(unit, end):
         state = pipeline.checkpoint()
         items.close()
         assert head + weights(make(runner="threads").restore(state)) == whole
+
+
+def test_rows_that_empty_documents_finish_name_the_weights_in_force(tokenizer_file):
+    """Several components may end at one time, in tokens: only the draw tells their rows apart."""
+    rng = np.random.default_rng(3)
+    found = [
+        Dataset.from_dict(name, {0: InMemoryShard([{"text": "a b" * n} for n in sizes])})
+        for name in "abcd"
+        for sizes in [(rng.integers(0, 4, 200) * (np.arange(200) < 40)).tolist()]
+    ]
+
+    def made(**options):
+        work = source(found, mixture_unit="tokens", exhausted_policy="redistribute")
+        steps = Pipeline(work).tokenize(
+            tokenizer_id=tokenizer_file, field="text", special_tokens="none"
+        )
+        return steps.batch(1).options(**options)
+
+    def told(items):
+        return [(batch.ids, batch.target_mixture) for batch in items]
+
+    whole = told(made(runner="inline", memory_budget="1kb"))
+    assert len(whole) == 800
+    assert told(made(runner="threads", memory_budget="64mb")) == whole
+    for cut in range(0, 800, 97):
+        pipeline = made(runner="inline")
+        items = iter(pipeline)
+        head = told(islice(items, cut))
+        state = pipeline.checkpoint()
+        items.close()
+        assert head + told(made(runner="threads").restore(state)) == whole

@@ -22,7 +22,7 @@ def test_the_default(two) -> None:
     assert told(two) == [
         "weights count samples",
         "prose, code: repeats until each has made a pass",
-        "order: shards in random order",
+        "order: shards in random order; seed 0",
         "draws: 199",
     ]
 
@@ -59,14 +59,25 @@ def test_lanes_are_counted_one_by_one(two) -> None:
         ({"mixture_unit": "tokens"}, "draws: known once the data are read, since tokens decide"),
         ({"token_estimation": TokenEstimation()}, "weights count estimated tokens"),
         (
+            {"reshuffle_on_repeat": {"code": False}, "seed": 9},
+            "order: shards in random order, the same in every pass of code; seed 9",
+        ),
+        (
+            {"token_estimation": TokenEstimation()},
+            "draws: known once the run begins, when the tokens of a mean row are estimated",
+        ),
+        (
             {"shuffle_shards": False, "shuffle_within_shard": True},
-            "order: shards in order, rows of each shard in random order",
+            "order: shards in order, rows of each shard in random order; seed 0",
         ),
         (
             {"shuffle_block_size": 7},
-            "order: shards in random order, then blocks of 7 rows in random order",
+            "order: shards in random order, then rows in random order within blocks of 7; seed 0",
         ),
-        ({"shuffle_block_size": "global"}, "order: all rows of each dataset in random order"),
+        (
+            {"shuffle_block_size": "global"},
+            "order: all rows of each dataset in random order; seed 0",
+        ),
     ],
     ids=str,
 )  # fmt: skip
@@ -77,12 +88,13 @@ def test_what_was_asked_for(two, how, line) -> None:
 def test_a_schedule_shows_the_weights_in_force(two) -> None:
     schedule = MixtureSchedule({1000: {"prose": 0, "code": 1}}, unit="steps")
     lines = told(two, 4, StepSize(8, "samples"), schedule=schedule)
-    at = lines.index("weights change by steps; at the beginning prose 0.7, code 0.3")
+    at = lines.index("weights change in jumps; at the beginning prose 0.7, code 0.3")
     assert lines[at + 1 : at + 3] == [
         "  from 1,000 steps: prose 0, code 1",
         "  no weight in the end: prose; nothing waits for rows not drawn by then",
     ]
-    assert told(two, 4, schedule=schedule)[-1].startswith("draws: not known yet: ")
+    unknown = told(two, 4, schedule=schedule)[-1]
+    assert unknown == "draws: known with options(global_batch_size=...), which says what a step is"
 
 
 def test_long_lists_are_cut(shape) -> None:

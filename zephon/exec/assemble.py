@@ -49,7 +49,7 @@ class GatheredRows:
 
     columns: values of each field, shape [tokens]. offsets: where each row's values begin,
     shape [rows + 1], the same for all columns. lane: shape [rows]. mark: when the document came
-    that finished the row, as ``LaneRun.weights_at`` takes it, shape [rows].
+    that finished the row, as ``LaneRun.weights_at`` takes it, shape [rows, 2].
     """
 
     columns: dict[str, NDArray]

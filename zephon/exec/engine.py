@@ -333,8 +333,8 @@ class Engine:
         first = 0
         for group in groups:
             stop = first + sum(rows.stop - rows.first for rows in group.rows)
-            lane, mark = int(gathered.lane[stop - 1]), int(gathered.mark[stop - 1])
-            mixture = self._weights.at(self.lanes[lane], mark)
+            draw, time = gathered.mark[stop - 1].tolist()
+            mixture = self._weights.at(self.lanes[int(gathered.lane[stop - 1])], draw, time)
             yield self._assembler.batch(gathered, first, stop, mixture), group.after
             first = stop
 

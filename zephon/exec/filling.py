@@ -181,11 +181,11 @@ class MergedLane(Filling):
             draws = (height * level.share - level.tokens) / tokens
             # Rather a few draws of few strands than one of each.
             whole = (self._horizon * level.share - level.tokens) / tokens
-            draws = max(draws, min(whole, _LEAST_DRAWS))
+            size = self._sizes.waiting(strand)
+            draws = min(max(draws, min(whole, _LEAST_DRAWS)), portion / size)
             if draws < 1.0 and not self._is_empty(strand):
                 continue
-            size = self._sizes.waiting(strand)
-            plan[strand] = _at_most(self.run.intakes[strand].left, min(draws, portion / size))
+            plan[strand] = _at_most(self.run.intakes[strand].left, draws)
             portion -= plan[strand] * size
         return list((plan or {levels[0].strand: 1}).items())
 

@@ -184,14 +184,14 @@ class LaneRun:
         return np.bincount(component, weights=pieces.length, minlength=width).astype(np.int64)
 
     def marks(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Say when documents came, for ``weights_at``."""
-        return self.held.times(seqs)
+        """Say when documents came, for ``weights_at``; shape [docs, 2], int64."""
+        return self.held.marks(seqs)
 
-    def weights_at(self, mark: int) -> NDArray[np.float64] | None:
+    def weights_at(self, draw: int, time: int) -> NDArray[np.float64] | None:
         """Give the weights in force when a document came, shape [components]; None: unknown."""
         if self.strands is not None:
-            return self.strands.weights_at(mark)
-        return self.intakes[0].stream.weights_at(mark)
+            return self.strands.weights_at(draw, time)
+        return self.intakes[0].stream.weights_at(draw)
 
     def state_at(self, rows: int) -> LaneState:
         """Return the lane's state when ``rows`` rows of it are delivered."""

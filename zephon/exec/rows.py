@@ -232,9 +232,15 @@ class HeldRows:
         """Return the draw of each document, counted in its own strand, shape [docs], int64."""
         return self._table[_POSITION if self._merged else _ORDINAL, seqs - self.base]
 
-    def times(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return when each document came, in lane time: tokens before it, or draws; int64."""
-        return self._table[_TIME if self._merged else _ORDINAL, seqs - self.base]
+    def marks(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the draw and the lane time of each document, shape [docs, 2], int64.
+
+        Time is tokens before it where strands are merged, else the draw once more: documents
+        without tokens come at one time, and only the draw tells them apart.
+        """
+        at = seqs - self.base
+        time = self._table[_TIME if self._merged else _ORDINAL, at]
+        return np.column_stack([self._table[_ORDINAL, at], time])
 
     def refs(self, seqs: NDArray[np.int64]) -> Refs:
         """Return the references of documents."""

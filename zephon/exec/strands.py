@@ -50,6 +50,7 @@ class Strands:
         else:
             self.ordinal = state.tick.ordinal
             self._state = self._rule.resume(state.tick.merge, state.tick.counts.tokens)
+        self._first_draw = self.ordinal
         self._live = self._state.live
         self._sizes: dict[int, NDArray[np.int64]] = {}  # documents of each waiting draw
         self._failures: dict[int, Exception] = {}
@@ -95,10 +96,15 @@ class Strands:
             return courses.weights_at(0.0).tolist()
         return ((courses.at(time + HORIZON) - courses.at(time)) / HORIZON).tolist()
 
-    def weights_at(self, time: int) -> NDArray[np.float64]:
-        """Give the weights in force when the lane had merged so many tokens, [components]."""
-        stretches = self._state.stretches
-        began, courses = stretches[bisect_right(stretches, time, key=lambda s: s[0]) - 1]
+    def weights_at(self, draw: int, time: int) -> NDArray[np.float64]:
+        """Give the weights in force at a draw, shape [components].
+
+        Args:
+            draw: of the lane.
+            time: tokens that the lane had merged before it.
+        """
+        stretches, past = self._state.stretches, draw - self._first_draw
+        _, began, courses = stretches[bisect_right(stretches, past, key=lambda s: s[0]) - 1]
         if courses.bends:
             return courses.weights_at(time - began)
         if self._weights is None or self._weights[0] is not courses:

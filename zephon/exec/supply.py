@@ -95,6 +95,7 @@ class Supply:
         if wanted is None:
             coming.clear()
             run.end()
+            run.release()  # now: a lane that gives no row any more is not asked again
             return
         intake = run.intakes[wanted]
         if intake.read == intake.next_draw:

@@ -22,9 +22,9 @@ class WeightsInForce:
         self._latest: tuple[tuple[float, ...], dict[str, float]] = (), {}
         self._of_lane: dict[int, tuple[NDArray[np.float64], dict[str, float]]] = {}
 
-    def at(self, run: LaneRun, mark: int) -> Mapping[str, float] | None:
+    def at(self, run: LaneRun, draw: int, time: int) -> Mapping[str, float] | None:
         """Give the weights in force in a lane when a document came; None where nobody knows."""
-        weights = run.weights_at(mark)
+        weights = run.weights_at(draw, time)
         if weights is None:
             return None
         before = self._of_lane.get(run.lane)

@@ -86,26 +86,38 @@ class GroupCache:
                 waited tries for itself.
             size: bytes that the value holds.
         """
-        while True:
-            with self._lock:
-                if key in self._held:
-                    self._held.move_to_end(key)
-                    self._hits += 1
-                    return self._held[key][0]
-                if key in self._leaving:
-                    self._hits += 1
-                    return self._leaving[key]
-                other = self._loading.get(key)
-                if other is None:
-                    mine = self._loading[key] = _Loading()
-                    break
-            with other.done:
-                pass
-            if other.loaded:
+        mine: _Loading | None = None
+        try:
+            while True:
                 with self._lock:
-                    self._hits += 1
-                return other.value
-        return self._load(key, mine, load, size)
+                    if key in self._held:
+                        self._held.move_to_end(key)
+                        self._hits += 1
+                        return self._held[key][0]
+                    if key in self._leaving:
+                        self._hits += 1
+                        return self._leaving[key]
+                    other = self._loading.get(key)
+                    if other is None:
+                        mine = _Loading()
+                        self._loading[key] = mine
+                        break
+                with other.done:
+                    pass
+                with self._lock:
+                    if self._loading.get(key) is other:  # an interrupt kept its owner from it
+                        del self._loading[key]
+                    if other.loaded:
+                        self._hits += 1
+                        return other.value
+            value, leaving = self._load(key, mine, load, size)
+        finally:
+            # An error or an interrupt too, wherever it strikes: those who wait must wake up. This
+            # one call is all that must happen; whoever comes next tidies up.
+            if mine is not None:
+                mine.done.release()
+        self._let_go(leaving)
+        return value
 
     def held(self, keys: Sequence[Hashable]) -> list[bool]:
         """Say of each key whether its value is in memory now; another thread may change that."""
@@ -127,7 +139,8 @@ class GroupCache:
 
     def _load(
         self, key: Hashable, mine: _Loading, load: Callable[[], T], size: Callable[[T], int]
-    ) -> T:
+    ) -> tuple[T, list[tuple[Hashable, Any]]]:
+        """Load a value and hold it; return it, and those that have to leave for it."""
         try:
             value = None if self._lower is None else self._lower.load(key)
             returned = value is not None
@@ -137,13 +150,10 @@ class GroupCache:
                 value = load()
             weight = size(value)
             mine.value, mine.loaded = value, True
-            leaving = self._keep(key, value, weight, returned=returned)
-        finally:  # an error or an interrupt too: those who wait must wake up
+            return value, self._keep(key, value, weight, returned=returned)
+        finally:
             with self._lock:
                 del self._loading[key]
-            mine.done.release()
-        self._let_go(leaving)
-        return value
 
     def _keep(
         self, key: Hashable, value: object, weight: int, *, returned: bool

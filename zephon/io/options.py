@@ -94,6 +94,8 @@ class ParquetRGCacheOptions(Options):
     enabled: None turns it on where the order needs it, where the shard cache is on, or where
         ``root`` is given; False keeps it off; True insists, and wants one of the two.
     root: a directory of the spill's own; None: ``.parquet-rg-cache`` below the shard cache's root.
+        It is made for this user alone (mode 0700) and its files are (0600). Where neither root is
+        named, a directory that others made or may write is not used.
     limit_bytes: of all its files, whoever wrote them; None: 4 GiB, or a tenth of the shard
         cache's limit if that is more.
     min_free_bytes: it leaves at least so much free on the disk.
@@ -234,6 +236,11 @@ class StoreOptions(Options):
     def _refuse_replaced(cls, name: str) -> None:
         if name == "parquet_rg_cache":
             raise TypeError("io_options: parquet_rg_cache has moved to parquet.rg_cache")
+
+
+def own_row_group_root() -> Path:
+    """Give the spill's root where nobody names one: a place that anyone can foresee."""
+    return Path(_default_root(), ROW_GROUP_FOLDER).absolute()
 
 
 def _default_root() -> Path:

@@ -144,8 +144,8 @@ def endings(
     found = tuple(_ending(name, exhausted_policy, max_repeats) for name in names)
     if max_repeats is not None and not any(each.policy == "repeat" for each in found):
         warnings.warn(
-            f"{CALL}: max_repeats={max_repeats!r} has no effect without a repeat component; set "
-            "exhausted_policy='repeat'",
+            f"{CALL}: max_repeats={max_repeats!r} has no effect without a repeat component: "
+            "every dataset has the policy 'stop' or 'redistribute'; set exhausted_policy='repeat'",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -40,7 +40,7 @@ def _schedule_lines(plan: MixturePlan) -> Iterator[str]:
     schedule = plan.schedule
     if schedule is None:
         return
-    how = "along lines between points" if schedule.interpolation == "linear" else "by steps"
+    how = "along lines between points" if schedule.interpolation == "linear" else "in jumps"
     yield f"weights change {how}; at the beginning {_shares(plan.mixture)}"
     points = (f"from {at:,.10g} {schedule.unit}: {_shares(spec)}" for at, spec in schedule.points)
     for line in cut_short(points, len(schedule.points), "points"):
@@ -84,15 +84,20 @@ def _order_lines(plan: MixturePlan) -> Iterator[str]:
         words = ["all rows of each dataset in random order"]
     elif sizes:
         shown = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-        words.append(f"then blocks of {shown} rows in random order")
-    yield f"order: {', '.join(words)}"
+        words.append(f"then rows in random order within blocks of {shown}")
+    same = [each.component.name for each in plan.reading if not each.rules.fresh]
+    if same:
+        words.append(f"the same in every pass of {', '.join(cut_short(same, len(same)))}")
+    yield f"order: {', '.join(words)}; seed {settings.seed}"
 
 
 def _length_line(plan: MixturePlan, lengths: list[int | None] | ExecutionError | None) -> str:
     if plan.counted == "tokens":
         return "draws: known once the data are read, since tokens decide"
     if isinstance(lengths, ExecutionError):
-        return f"draws: not known yet: {lengths}"
+        if plan.schedule is not None and plan.schedule.unit == "steps":
+            return "draws: known with options(global_batch_size=...), which says what a step is"
+        return "draws: known once the run begins, when the tokens of a mean row are estimated"
     if lengths is None:
         return f"draws: not worked out for more than {MOST_LANES:,} lanes"
     finite = [length for length in lengths if length is not None]

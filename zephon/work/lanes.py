@@ -151,7 +151,8 @@ def _schedule_unit(plan: MixturePlan, schedule: MixtureSchedule, step: StepSize 
         raise ExecutionError(
             f"{CALL}: schedule counts unit='steps', and no global_batch_size says how large a "
             "step is; set options(global_batch_size=...), or let the schedule count "
-            f"{unit!r}"
+            f"{unit!r}. Where rows are packed, a step is so many tokens, which the mixture must "
+            "count too: mixture_unit='tokens'"
         )
     if step.unit != unit:
         raise PlanError(

@@ -37,6 +37,7 @@ class Queue:
     read: draws whose documents are known. before: tokens emitted before the first of these.
     position, ends: draw of each document, and tokens emitted with it, from the lane's beginning.
     lengths, starts, finishes: the same documents for the loop; ``starts`` has one entry more.
+    merged: documents merged and forgotten, before those before ``at``.
     stop: the document before which the loop must look up; finish, must, flat: with the first the
     component is finished, with the second it has drawn what it must, before the third its course
     becomes flat for ever.
@@ -46,6 +47,7 @@ class Queue:
     drawn: int
     before: int
     at: int = 0
+    merged: int = 0
     stop: int = 0
     finish: int = NEVER
     must: int = NEVER
@@ -71,6 +73,7 @@ class Queue:
         at = self.at
         if not at:
             return
+        self.merged += at
         self.before, self.drawn = self.tokens, self.next_draw
         self.position, self.ends = self.position[at:], self.ends[at:]
         del self.lengths[:at], self.starts[:at], self.finishes[:at]

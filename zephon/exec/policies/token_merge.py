@@ -49,7 +49,8 @@ class Merging:
     """A merge under way: what it knows, and where it stands.
 
     time: tokens merged since the last re-basing, and ``began`` those before. stretches: where each
-    stretch since this state was made began, and its courses. wants: the strand whose next document
+    stretch began, in documents merged since this state was made and in tokens of the lane, and its
+    courses. wants: the strand whose next document
     is needed; None where the lane has ended. missed: a strand was found to have no document left
     although draws of it were. holding: components that the end of the lane waits for. waiting,
     eligible: components by start and by finish.
@@ -61,7 +62,7 @@ class Merging:
     began: int
     courses: Courses
     time: int = 0
-    stretches: list[tuple[int, Courses]] = field(default_factory=list)
+    stretches: list[tuple[int, int, Courses]] = field(default_factory=list)
     ended: bool = False
     wants: int | None = None
     missed: bool = False
@@ -301,7 +302,8 @@ class TokenMerge:
         state.courses = self._courses
         if state.began or not state.live.all():
             state.courses = self._courses.rebased(float(state.began), state.live)
-        state.stretches.append((state.began, state.courses))
+        merged = sum(queue.merged + queue.at for queue in state.queues)
+        state.stretches.append((merged, state.began, state.courses))
         strands = np.flatnonzero(state.live).tolist()
         for strand in strands:
             state.queues[strand].drop_merged()

@@ -4,6 +4,8 @@ An Arrow IPC file, uncompressed, of one record batch: the plan's columns by numb
 of whole rows where they are kept. Its schema's metadata carry the group's full key and its faults.
 Behind Arrow's footer stand the length of all that and a digest, so a file that is cut off, holed or
 overwritten is told from a whole one: once a process, at 5 GB/s; mapping it again costs 45 µs.
+A process may hold some 65,000 mappings (Linux, vm.max_map_count), so a mapped group counts for at
+least 64 KiB: 4 GiB of small groups before that limit, however small they are.
 
 No fsync: after a power cut a file may hold zeros, which the digest finds. The digest sees any
 change but words that trade places within 4 KiB; it is no guard against someone who means harm. A
@@ -17,7 +19,7 @@ import json
 import os
 import struct
 from dataclasses import dataclass
-from io import FileIO
+from io import RawIOBase
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ _MAGIC = b"ZEPHGRP1"
 _TRAILER = struct.Struct("<Q16s8s")  # length of the Arrow file, digest, magic
 _PAGE_BYTES = 4096
 _READ_BYTES = 1 << 20
+LEAST_MAPPED_BYTES = 64 << 10  # what a mapping counts for: they are few, too
 _KEY, _ABOUT = b"zephon.key", b"zephon.about"
 
 
@@ -41,7 +44,10 @@ class DamagedError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedGroup(DecodedGroup):
-    """A group whose columns lie in a mapped file: pages that nobody touches take no memory."""
+    """A group whose columns lie in a mapped file: pages that nobody touches take no memory.
+
+    bytes: of the file, and at least ``LEAST_MAPPED_BYTES``.
+    """
 
 
 def packed(key: GroupKey, group: DecodedGroup) -> pa.RecordBatch | None:
@@ -131,7 +137,7 @@ def unpacked(key: GroupKey, buffer: pa.Buffer) -> MappedGroup:
         columns=columns_batch(key.columns, arrays[:plan], about["count"]),
         faults=tuple(_faults_of_json(faults) for faults in about["faults"]),
         payload=restored_rows(about["rows"], arrays[plan:]) if "rows" in about else None,
-        bytes=buffer.size,
+        bytes=max(buffer.size, LEAST_MAPPED_BYTES),
     )
 
 
@@ -161,7 +167,7 @@ class Layout:
                 array = pa.Array.from_buffers(TOKENS, self.rows, parts, children=[tokens])
             arrays.append(array)
         batch = columns_batch(self.columns, arrays, self.rows)
-        return MappedGroup(batch, self.faults, None, buffer.size)
+        return MappedGroup(batch, self.faults, None, max(buffer.size, LEAST_MAPPED_BYTES))
 
 
 def layout_of(key: GroupKey, group: MappedGroup, buffer: pa.Buffer) -> Layout | None:
@@ -180,13 +186,13 @@ def layout_of(key: GroupKey, group: MappedGroup, buffer: pa.Buffer) -> Layout | 
     return Layout(key.columns, group.columns.num_rows, tuple(places), group.faults)
 
 
-def _digest(file: FileIO, length: int) -> bytes:
+def _digest(file: RawIOBase, length: int) -> bytes:
     """Hash the sums of pages, whose order counts, and the rest as it is; reads up to there."""
     found = hashlib.blake2b(digest_size=16)
     memory = bytearray(min(_READ_BYTES, max(length, 0)))
     left = length
     while left > 0:
-        count = file.readinto(memoryview(memory)[:left])
+        count = _filled(file, memoryview(memory)[:left])
         if not count:
             break  # it is cut off, and the digest another
         whole = count // _PAGE_BYTES * _PAGE_BYTES
@@ -195,6 +201,17 @@ def _digest(file: FileIO, length: int) -> bytes:
         found.update(memoryview(memory)[whole:count])
         left -= count
     return found.digest()
+
+
+def _filled(file: RawIOBase, memory: memoryview) -> int:
+    """Read until memory is full or the file ends: one read may give less, and pages be cut."""
+    count = 0
+    while count < len(memory):
+        more = file.readinto(memory[count:])
+        if not more:
+            break
+        count += more
+    return count
 
 
 def _faults_to_json(faults: Faults) -> dict[str, Any]:

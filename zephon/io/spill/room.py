@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-MARKER = ".zephon-spill"
+from zephon.io.spill.place import PRIVATE_FILE, check_ours, make_directory, mark
+
 SUFFIX = ".zephon-group"
 PARTIAL = ".zephon-part"
 
@@ -51,13 +52,17 @@ class SpillRoom:
         root: made when the first file is written.
         limit_bytes: of all files of the spill.
         min_free_bytes: stays free on the disk.
+        ours: nobody named the root, so it must be this user's alone.
     """
 
-    def __init__(self, root: Path, *, limit_bytes: int, min_free_bytes: int) -> None:
+    def __init__(
+        self, root: Path, *, limit_bytes: int, min_free_bytes: int, ours: bool = False
+    ) -> None:
         self._root = root
         self._prefix = os.path.join(root, "")
         self._limit = limit_bytes
         self._min_free = min_free_bytes
+        self._ours = ours
         self._lock = threading.Lock()
         self._opened = False
         self._used = 0  # as last counted, and what was written since
@@ -69,10 +74,21 @@ class SpillRoom:
         """Name the file of a group."""
         return f"{self._prefix}{digest}{SUFFIX}"
 
+    def check(self) -> None:
+        """Refuse a root of our own choosing that others made or could change; costs 7 µs.
+
+        Raises:
+            ForeignRootError: it is not this user's alone.
+            OSError: it cannot be looked at.
+        """
+        if self._ours:
+            check_ours(self._root)
+
     def admit(self, size: int) -> bool:
         """Make room for a file, if need be by removing those that were used least recently.
 
         Raises:
+            ForeignRootError: see ``check``.
             OSError: the directory cannot be made, written or listed.
         """
         with self._lock:
@@ -105,7 +121,9 @@ class SpillRoom:
             self._parts += 1
             name = f"{digest}.{os.getpid()}-{self._parts}{PARTIAL}"
         part = self._prefix + name
-        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(
+            part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_FILE
+        )
         try:
             with contextlib.suppress(OSError):  # not every file system has locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -120,10 +138,10 @@ class SpillRoom:
 
     def _open(self) -> None:
         """Make the directory, mark it as ours, and see what lies there."""
-        self._root.mkdir(parents=True, exist_ok=True)
-        marker = self._root / MARKER
-        if not marker.exists():
-            marker.write_text(_MARKER_TEXT, encoding="utf-8")
+        self.check()  # before, so that nothing is made behind a stranger's link
+        make_directory(self._root)
+        self.check()
+        mark(self._root, _MARKER_TEXT)
         self._used = sum(file.bytes for file in self._look())
         self._opened = True
 
@@ -147,8 +165,12 @@ class SpillRoom:
         for file in files:
             if freed >= missing:
                 break
-            with contextlib.suppress(FileNotFoundError):  # another process was faster
+            try:
                 os.unlink(file.path)
+            except FileNotFoundError:  # another process was faster
+                pass
+            except OSError:  # someone else's, in a shared directory; the next one may go
+                continue
             freed += file.bytes
         self._used -= freed
         return freed

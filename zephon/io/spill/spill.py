@@ -6,7 +6,8 @@ a few rows, again and again. It holds whatever format was decoded but rows in me
 options that are documented for Parquet.
 
 Nothing depends on it: a file that is missing, damaged or of another version is decoded again, and
-where nothing can be written the run goes on without, after one warning. Files stay after the run.
+where nothing can be written the run goes on without, after one warning. Files stay after the run,
+readable by their user alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from zephon.io.formats.format import DecodedGroup
+from zephon.io.options import own_row_group_root
 from zephon.io.spill.file import (
     DamagedError,
     Layout,
@@ -34,6 +36,7 @@ from zephon.io.spill.file import (
     write,
 )
 from zephon.io.spill.key import GroupKey
+from zephon.io.spill.place import ForeignRootError
 from zephon.io.spill.room import SpillRoom
 
 _TOUCH_NS = 20 * 10**9  # who used a file so recently need not say so again
@@ -83,19 +86,21 @@ class Spill:
             settings.root,
             limit_bytes=settings.limit_bytes,
             min_free_bytes=settings.min_free_bytes,
+            ours=settings.root == own_row_group_root(),
         )
         self._lock = threading.Lock()
         self._seen: dict[str, _Seen] = {}
         self._counts = SpillCounts()
-        self._writes = True
+        self._reads = self._writes = True
         self._warned = False
 
     def load(self, key: GroupKey) -> DecodedGroup | None:
         """Map a group; None if it is not there, or not as it was written."""
-        if not key.lasts:
+        if not key.lasts or not self._reads:
             return None
         path = self._room.path(key.digest)
         try:
+            self._room.check()
             status = os.stat(path)
             seen = self._seen.get(path)
             if seen is None or seen.identity != _identity(status):
@@ -112,6 +117,9 @@ class Spill:
         except (DamagedError, pa.ArrowException):
             self._forget(path)
             return None
+        except ForeignRootError as exc:
+            self._refuse(exc)
+            return None
         except OSError:  # most often: there is no such file
             return None
         self._touch(path, seen, status)
@@ -124,12 +132,15 @@ class Spill:
         if not self._writes or not key.lasts or isinstance(group, MappedGroup):
             return
         path = self._room.path(key.digest)
-        if os.path.exists(path):
-            return
         try:
+            self._room.check()
+            if os.path.exists(path):
+                return
             self._write(key, group, path)
         except pa.ArrowException:  # a type that Arrow reads and cannot write
             return
+        except ForeignRootError as exc:
+            self._refuse(exc)
         except OSError as exc:
             self._writes = False
             self._warn(
@@ -180,6 +191,14 @@ class Spill:
             self._seen.pop(path, None)
         with contextlib.suppress(OSError):
             os.unlink(path)
+
+    def _refuse(self, exc: ForeignRootError) -> None:
+        """Neither read nor write any more: what lies there may be a stranger's."""
+        self._reads = self._writes = False
+        self._warn(
+            f"{self._settings.root} must be a directory of this user, in one of this user, and "
+            f"no one else may write there, but {exc}"
+        )
 
     def _touch(self, path: str, seen: _Seen, status: os.stat_result) -> None:
         """Write down that a file is used; its time of writing stays."""

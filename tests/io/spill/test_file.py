@@ -1,0 +1,71 @@
+"""One group as a file: its digest is that of its bytes, and its mapping counts for something."""
+
+import io
+
+import pytest
+
+from tests.io.spill.test_spill import group, key
+from zephon.io.formats.format import DecodedGroup
+from zephon.io.group_cache import GroupCache
+from zephon.io.spill.file import (
+    LEAST_MAPPED_BYTES,
+    _digest,
+    layout_of,
+    mapped,
+    packed,
+    unpacked,
+    write,
+)
+
+
+class Slow(io.RawIOBase):
+    """A file whose reads give less than they could, as those of a network may."""
+
+    def __init__(self, content, most):
+        self.left = memoryview(content)
+        self.most = most
+
+    def readinto(self, buffer):
+        count = min(len(buffer), self.most, len(self.left))
+        buffer[:count] = self.left[:count]
+        self.left = self.left[count:]
+        return count
+
+
+@pytest.mark.parametrize("most", [1, 4095, 4097, 100_000])
+def test_the_digest_does_not_depend_on_how_reads_are_cut(most, tmp_path):
+    content = bytes(range(251)) * (40 if most == 1 else 12_000)  # 3 MB: more than one buffer
+    (tmp_path / "file").write_bytes(content)
+    with open(tmp_path / "file", "rb", buffering=0) as file:
+        whole = _digest(file, len(content))
+    assert _digest(Slow(content, most), len(content)) == whole
+    assert _digest(Slow(content[:-1], most), len(content)) != whole
+
+
+def map_again(path):
+    """Map a written group both ways: as one that is seen first, and by its layout."""
+    buffer = mapped(str(path), path.stat().st_size)
+    first = unpacked(key(), buffer)
+    return first, layout_of(key(), first, buffer).over(buffer)
+
+
+def test_a_mapping_counts_for_its_bytes_and_a_small_one_for_more(tmp_path):
+    whole = group()
+    small = DecodedGroup(whole.columns.slice(0, 3), (), None, 1)
+    write(str(tmp_path / "small"), packed(key(), small))
+    assert (tmp_path / "small").stat().st_size < LEAST_MAPPED_BYTES
+    assert [each.bytes for each in map_again(tmp_path / "small")] == [LEAST_MAPPED_BYTES] * 2
+    long = whole.columns.take([1] * 20_000)
+    write(str(tmp_path / "long"), packed(key(), DecodedGroup(long, (), None, 1)))
+    size = (tmp_path / "long").stat().st_size
+    assert size > LEAST_MAPPED_BYTES
+    assert [each.bytes for each in map_again(tmp_path / "long")] == [size] * 2
+
+
+def test_a_cache_holds_only_so_many_mappings(tmp_path):
+    small = DecodedGroup(group().columns.slice(0, 3), (), None, 1)
+    write(str(tmp_path / "small"), packed(key(), small))
+    cache = GroupCache(10 * LEAST_MAPPED_BYTES)
+    for number in range(50):
+        cache.get(number, lambda: map_again(tmp_path / "small")[1], lambda found: found.bytes)
+    assert cache.counts().groups == 10
