@@ -283,6 +283,17 @@ def test_an_interrupt_anywhere_leaves_nobody_waiting(after):
     assert cache.get(Interrupting(-1), lambda: pytest.fail("held"), len) in ("first", "again")
 
 
+@pytest.mark.parametrize("after", range(1, 6))
+def test_an_interrupt_beside_an_error_leaves_nobody_waiting(after):
+    def fails():
+        raise OSError("broken")
+
+    cache = GroupCache(1000)
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        cache.get(Interrupting(after), fails, len)
+    assert answer_of_another_thread(cache, Interrupting(-1)) == "again"
+
+
 def test_an_interrupt_before_the_value_is_looked_for_leaves_nobody_waiting():
     class Interrupted(GroupCache):
         def _load(self, *args):

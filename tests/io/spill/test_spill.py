@@ -449,3 +449,12 @@ def test_a_part_that_nobody_writes_is_removed(tmp_path):
         assert files(folder) == sorted([busy.name, key().digest + SUFFIX])
     spill_in(folder).store(key(3), group(3))
     assert files(folder) == sorted(each.digest + SUFFIX for each in (key(), key(3)))
+
+
+def test_a_column_of_empty_values_is_mapped_again_and_again(tmp_path: Path) -> None:
+    """A buffer of no bytes does not lie in the file."""
+    empty = DecodedGroup(group().columns.take([0] * 500), (), None, 1)
+    spill = spill_in(tmp_path / "spill")
+    spill.store(key(), empty)
+    for _ in range(3):
+        assert spill.load(key()).columns.equals(empty.columns)

@@ -179,11 +179,13 @@ def layout_of(key: GroupKey, group: MappedGroup, buffer: pa.Buffer) -> Layout | 
         offsets, values = array.buffers()[1], array.buffers()[-1]
         if array.offset or offsets is None or values is None:
             return None
-        begin = buffer.address
-        places.append(
-            ((offsets.address - begin, offsets.size), (values.address - begin, values.size))
-        )
+        places.append((_place(offsets, buffer), _place(values, buffer)))
     return Layout(key.columns, group.columns.num_rows, tuple(places), group.faults)
+
+
+def _place(part: pa.Buffer, buffer: pa.Buffer) -> tuple[int, int]:
+    """Say where a part of a buffer begins and how long it is; an empty one lies anywhere."""
+    return (part.address - buffer.address, part.size) if part.size else (0, 0)
 
 
 def _digest(file: RawIOBase, length: int) -> bytes:
