@@ -7,7 +7,7 @@ import pytest
 
 from tests.properties.recipes import packed, rows, rows_of, source, text_dataset, two_datasets
 from tests.written import dataset, lines, pipeline
-from zephon import Dataset, Pipeline, SampleBatch
+from zephon import Dataset, InMemoryShard, Pipeline, SampleBatch, StaticMixtureWorkSource
 from zephon.errors import NotYetError, PlanError, TokenizerError
 from zephon.work import WorkSource
 
@@ -324,3 +324,13 @@ def test_a_state_is_plain_json(tokenizer_file):
     pipe = texts().tokenize(tokenizer_id=tokenizer_file, field="text").pack_flat(8, **WRAP).batch(2)
     state = pipe.checkpoint()
     assert json.loads(json.dumps(state)) == state
+
+
+def test_a_mixture_that_would_not_be_asked_for_chunks_is_refused():
+    class Own(StaticMixtureWorkSource):
+        def next_chunk(self):
+            return None
+
+    found = Dataset.from_dict("a", {0: InMemoryShard([{"text": "x"}])})
+    with pytest.raises(PlanError, match=r"Own overrides next_chunk\(\), .* derive from WorkSource"):
+        Pipeline(Own([found], {"a": 1}))

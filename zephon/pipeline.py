@@ -25,6 +25,7 @@ from zephon.planner.explain import RunFacts, explain_text
 from zephon.planner.tree import top_first, transform_up
 from zephon.types import SampleBatch, StreamItem, record_of
 from zephon.work import WorkSource
+from zephon.work.cut_chunks import CutChunks
 
 _PLACEMENTS = ("auto", "local")
 _ALLOWED_EDITS = (
@@ -50,6 +51,13 @@ class Pipeline:
                 f"Pipeline: expected a work source of no lane, got the copy of a "
                 f"{type(work_source).__name__} for lane {work_source.lane_id}; pass the source "
                 "that it was made of"
+            )
+        if isinstance(work_source, CutChunks) and (
+            type(work_source).next_chunk is not CutChunks.next_chunk
+        ):
+            raise PlanError(
+                f"Pipeline: {type(work_source).__name__} overrides next_chunk(), and a mixture is "
+                "drawn by position, so it would not be asked; derive from WorkSource instead"
             )
         self._source = work_source
         self._node: logical.Node = session.fetch_node(work_source)

@@ -168,6 +168,8 @@ def test_what_is_no_size_is_refused():
         (ParquetRGCacheOptions, {"root": ""}, "rg_cache.root: expected a directory, got ''"),
         (CacheOptions, {"enabled": 1}, "cache.enabled: expected True or False, got 1"),
         (CacheOptions, {"limit_bytes": "12 parsecs"}, "cache.limit_bytes: a size must be"),
+        (CacheOptions, {"root": "~nobody-at-all/x"}, "cache.root: expected a directory, got '~nob"),
+        (ParquetRGCacheOptions, {"root": "a\0b"}, "rg_cache.root: expected a directory, got"),
         (CacheOptions, {"root": 3}, "cache.root: expected a directory, got 3"),
         (CacheOptions, {"limit_byte": 3}, "unknown option 'limit_byte'; did you mean 'limit_byt"),
         (StoreOptions, {"metadata_cache_entries": -1}, "metadata_cache_entries: .* least 0, got"),

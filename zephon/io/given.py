@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from zephon.errors import PlanError, nearest
@@ -141,5 +142,10 @@ class Options:
 
     def _directory(self, name: str) -> None:
         value = getattr(self, name)
-        if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        text = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
+        try:
+            Path(os.fsdecode(text)).expanduser()
+        except RuntimeError:  # the home of a user that is not there
+            text = ""
+        if not text or "\0" in os.fsdecode(text):
             raise PlanError(f"{self.where}.{name}: expected a directory, got {value!r}")

@@ -458,3 +458,16 @@ def test_a_column_of_empty_values_is_mapped_again_and_again(tmp_path: Path) -> N
     spill.store(key(), empty)
     for _ in range(3):
         assert spill.load(key()).columns.equals(empty.columns)
+
+
+def test_a_file_put_in_the_place_of_another_is_not_taken_for_it(tmp_path: Path) -> None:
+    """Size and modification time may be those of the file before."""
+    data, other = tmp_path / "a.parquet", tmp_path / "other"
+    texts = []
+    for path in (data, other):
+        path.write_bytes(b"four")
+        os.utime(path, ns=(10**18, 10**18))
+        texts.append(GroupKey((str(data), 4, 10**18), 0, 0, 5, (), None).text)
+    os.replace(other, data)
+    texts.append(GroupKey((str(data), 4, 10**18), 0, 0, 5, (), None).text)
+    assert texts[0] == texts[1] != texts[2]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.custom_sources import Dealt, Stateful, all_samples, numbered, walked
 from zephon.errors import CheckpointError, ExecutionError, PlanError
-from zephon.io import Dataset
+from zephon.io import Dataset, InMemoryShard
 from zephon.io.shards import Shards
 from zephon.work import StaticMixtureWorkSource, WorkChunk
 from zephon.work.chunks.lane import SPACING
@@ -530,3 +530,42 @@ def test_a_component_of_several_datasets_is_one_by_name():
     pairs = [(c.name, c.dataset_id) for c in found.components]
     assert pairs == [("text", 3), ("text", 8), ("extra", 3), ("extra", 8)]
     assert set(np.unique(stream.draw(0, 5000).component)) == {0, 1, 2}
+
+
+class Stops(BaseException):
+    """What is no Exception, such as the panic of a compiled library."""
+
+
+class Stopped(Dealt):
+    """Its third chunk never comes."""
+
+    def next_chunk(self):
+        if self.chunks == 2:
+            self.chunks += 1
+            raise Stops("out of order")
+        return super().next_chunk()
+
+
+def test_whatever_stops_a_source_no_chunk_is_cut_in_its_place():
+    data = Dataset.from_dict("many", {0: InMemoryShard([{"n": n} for n in range(30)])})
+    samples = [("many", (0, 0, row)) for row in range(30)]
+    stream = Stopped({0: data}, samples, sizes=(5,)).lane_stream(0, 1)
+    with pytest.raises(Stops):
+        stream.draw(8, 5)
+    assert stream.draw(8, 5).row.tolist() == [8, 9]
+    assert stream.length == 10
+    assert "next_chunk() was stopped by Stops: out of order" in str(stream.failure)
+
+
+class Selfish(Dealt):
+    """It hands itself to every lane."""
+
+    def clone_for_lane(self, lane_id, canonical_replicas):
+        return self
+
+
+def test_a_source_that_is_no_copy_is_refused():
+    data = Dataset.from_dict("many", {0: InMemoryShard([{"n": 1}])})
+    stream = Selfish({0: data}, [("many", (0, 0, 0))]).lane_stream(0, 2)
+    stream.draw(0, 1)
+    assert "clone_for_lane() must return a copy, got the source itself" in str(stream.failure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Hashable
 
 from zephon.io.fields import Column
@@ -75,11 +76,16 @@ class GroupKey:
 
     @property
     def text(self) -> bytes:
-        """All of the key in one line, as it stands in a file of the spill."""
+        """All of the key in one line, as it stands in a file of the spill.
+
+        It names the file's inode and the time of its last change too, which tell a file from
+        another of its size and modification time that was put in its place.
+        """
         if self._text is None:
             identity, group, first_row, rows, columns, dataset = self._fields
             named = [[c.path, c.kind, c.missing] for c in columns]
-            parts = [CONTENT_VERSION, identity, group, first_row, rows, named, dataset]
+            parts = [CONTENT_VERSION, identity, _stamp(identity), group, first_row, rows, named]
+            parts.append(dataset)
             self._text = json.dumps(parts, default=int).encode()
         return self._text
 
@@ -89,3 +95,13 @@ class GroupKey:
         if self._digest is None:
             self._digest = hashlib.blake2b(self.text, digest_size=20).hexdigest()
         return self._digest
+
+
+def _stamp(identity: Hashable) -> list[int]:
+    if not isinstance(identity, tuple):
+        return []
+    try:
+        status = os.stat(identity[0])
+    except OSError:  # it is gone: reading it will say so
+        return []
+    return [status.st_ino, status.st_ctime_ns]

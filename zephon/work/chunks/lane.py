@@ -149,9 +149,13 @@ class ChunkLane(LaneStream):
             end = self._end if rows is None else self._end + len(rows.row)
             wanted = end // SPACING > self._edges[-1].ordinal // SPACING
             edge = self._reader.edge() if wanted else None
-        except ZephonError as exc:
+        except BaseException as exc:
+            # Whatever stopped it, nobody may cut the next chunk in the place of this one.
+            failure = exc if isinstance(exc, ZephonError) else self._stopped_by(exc)
             with self._lock:
-                self._failure, self._length = exc, self._end
+                self._failure, self._length = failure, self._end
+            if failure is not exc:
+                raise
             return
         with self._lock:
             if rows is None:
@@ -162,3 +166,11 @@ class ChunkLane(LaneStream):
             self._firsts.append(self._end)
             self._rows.append(rows)
             self._end = end
+
+    def _stopped_by(self, exc: BaseException) -> ExecutionError:
+        failure = ExecutionError(
+            f"{self._vocabulary.owner}, lane {self._lane}: next_chunk() was stopped by "
+            f"{type(exc).__name__}: {exc}; the lane cannot go on behind draw {self._end}"
+        )
+        failure.__cause__ = exc
+        return failure

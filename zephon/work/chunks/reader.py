@@ -133,6 +133,11 @@ class ChunkReader:
             raise PlanError(
                 f"{self._where()}: clone_for_lane() must return a work source, got {own!r}"
             )
+        if own is self._source:
+            raise PlanError(
+                f"{self._where()}: clone_for_lane() must return a copy, got the source itself, "
+                "which all lanes would share; return copy.deepcopy(self), bound to the lane"
+            )
         if self._keeps_state and self._edge.state is not None:
             state = from_json(self._edge.state)
             self._call(lambda: own.load_state_dict(state), "load_state_dict()")
