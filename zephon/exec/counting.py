@@ -13,7 +13,6 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, DatasetError, ExecutionError, ShardError, ZephonError
@@ -238,6 +237,8 @@ def _sizes(
     columns: Sequence[Column], reader: RowReader, shards: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
     """Add up the sizes of some columns for each row; None if one of the rows is bad."""
+    import pyarrow.compute as pc  # late: it takes 30 ms to import, and only estimates need it
+
     try:
         taken = reader.take(shards, rows).columns.columns
     except DataError:
