@@ -43,13 +43,14 @@ def test_cut_at_every_batch(mode):
 
     whole = rows(make())
     assert len(whole) > 40
-    for batches in range(len(whole) // 2 + 1):
+    step = 4 if mode == "threads" else 1  # a pool for each cut takes its time
+    for batches in range(0, len(whole) // 2 + 1, step):
         head, state = cut(make, batches)
         assert head == whole[: len(head)]
         assert resumed(make, state) == whole[len(head) :], batches
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 5), st.integers(0, 60), st.booleans())
 def test_cut_of_any_recipe(max_length, lanes, batches, spread):
     work = {"chunk_size": 3 if spread else 64, "stop_after_passes": 1 + lanes % 2}
