@@ -1,20 +1,39 @@
-"""Fields with one integer a token are packed with the tokens; what cannot be is refused by name."""
+"""Fields with one value a token are packed with the tokens; everything else is left out, and said.
+
+Which these are is decided by ``checks.find_aligned`` (``planner/test_checks.py``).
+"""
 
 import copy
 import pickle
+import warnings
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests import written
 from tests.properties.recipes import packed, rows, source
 from zephon import Dataset, InMemoryShard, Pipeline
-from zephon.errors import ExecutionError, NotYetError, PlanError
+from zephon.errors import DataError, ExecutionError, PlanError
 
 DOCUMENTS = [
     {"input_ids": [1, 2, 3], "loss_mask": [0, 1, 1]},
     {"input_ids": [4, 5], "loss_mask": [1, 0]},
     {"input_ids": [6, 7, 8, 9], "loss_mask": [0, 0, 1, 1]},
+]
+EVERY_KIND = [
+    {
+        "input_ids": [10 * n + i for i in range(n % 5)],
+        "wide": [2**40 + i for i in range(n % 5)],
+        "reward": [n + i / 3 for i in range(n % 5)],
+        "kept": [(n + i) % 3 == 0 for i in range(n % 5)],
+        "shape": [3, 4],
+        "note": f"text {n}",
+        "score": n / 7,
+        "boxes": [[n, 1]],
+    }
+    for n in range(40)
 ]
 
 
@@ -32,11 +51,16 @@ def pipeline(dataset, **changes):
     return found.pack_flat(max_length=4, algorithm="wrap", **changes).batch(2)
 
 
+def plain(payload):
+    """Turn arrays of a payload into lists."""
+    return {k: v.tolist() if hasattr(v, "tolist") else list(v) for k, v in payload.items()}
+
+
 @pytest.mark.parametrize("kind", ["memory", "parquet"])
 def test_a_loss_mask_is_cut_with_its_tokens_and_masks_labels(kind, tmp_path):
     dataset = in_memory(DOCUMENTS) if kind == "memory" else in_parquet(DOCUMENTS, tmp_path)
     (batch,) = pipeline(dataset)
-    payloads = [record.payload for record in batch.records]
+    payloads = [plain(record.payload) for record in batch.records]
     assert [p["input_ids"] for p in payloads] == [[1, 2, 3, 4], [5, 6, 7, 8]]
     assert [p["loss_mask"] for p in payloads] == [[0, 1, 1, 1], [0, 0, 0, 1]]
     training = batch.to_training(return_labels=True)
@@ -55,32 +79,136 @@ def test_such_fields_resume_too():
     assert [[r.payload for r in batch.records] for batch in again] == everything[1:]
 
 
-def test_a_field_of_another_length_is_named():
-    bad = [*DOCUMENTS, {"input_ids": [1, 2], "loss_mask": [1]}]
-    items = iter(pipeline(in_memory(bad)))
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "in_memory"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"algorithm": "wrap"},
+        {"algorithm": "best_fit", "num_bins": 3, "pad_token_id": 7},
+        {"algorithm": "best_fit_wrap", "candidate_pool_size": 8, "pad_token_id": 7},
+    ],
+    ids=lambda call: call["algorithm"],
+)
+def test_integers_floats_and_booleans_lie_beside_their_tokens(kind, call, tmp_path):
+    dataset = written.dataset(kind, tmp_path, EVERY_KIND)
+    pipe = Pipeline(source([dataset]))
+    with pytest.warns(RuntimeWarning, match="lists of numbers in 'shape' are left out"):
+        pipe.pack_flat(max_length=6, **call)
+    of_token = {
+        token: {name: row[name][i] for name in ("wide", "reward", "kept")}
+        for row in EVERY_KIND
+        for i, token in enumerate(row["input_ids"])
+    }
+    seen = []
+    for record in pipe:
+        padding = record.meta.padding_length or 0
+        found = plain(record.payload)
+        assert set(found) == {"input_ids", "wide", "reward", "kept", "positions"}
+        for at, token in enumerate(found["input_ids"][: 6 - padding]):
+            values = {name: found[name][at] for name in ("wide", "reward", "kept")}
+            assert values == of_token[token]
+            seen.append(token)
+        for name in ("wide", "reward", "kept"):
+            assert found[name][6 - padding :] == [0] * padding
+            assert all(type(each) is type(EVERY_KIND[1][name][0]) for each in found[name])
+    assert len(seen) == len(set(seen)) > len(of_token) - 6
+    text = pipe.explain()
+    for name in ("shape", "note", "score", "boxes"):
+        assert name in text
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "bool", "int64"])
+def test_batches_keep_the_type(kind, tmp_path):
+    torch = pytest.importorskip("torch")
+    values = pa.array([[1, 0, 1]] * 8).cast(pa.list_(pa.type_for_alias(kind)))
+    table = pa.table({"input_ids": [[1, 2, 3]] * 8, "x": values})
+    written.parquet(tmp_path, "a.parquet", table)
+    (batch, *_) = pipeline(Dataset.from_path("lists", tmp_path))
+    assert batch.records[0].payload["x"].dtype == np.dtype(kind)
+    dtype = "auto" if kind == "bool" else getattr(torch, kind)
+    found = batch.to_training(extra_fields=["x"], dtype=dtype)["x"]
+    assert found.tolist() == [[1, 0, 1, 1], [0, 1, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("container", "make"), [("list", list), ("tuple", tuple), ("np", np.array)]
+)
+def test_rows_are_held_in_what_the_source_holds_them_in(container, make):
+    documents = [{name: make(value) for name, value in each.items()} for each in DOCUMENTS]
+    (batch,) = pipeline(in_memory(documents))
+    kind = np.ndarray if container == "np" else make
+    for name in ("input_ids", "loss_mask"):
+        assert type(batch.records[0].payload[name]) is kind
+
+
+def test_tensors_stay_tensors():
+    torch = pytest.importorskip("torch")
+    documents = [{k: torch.tensor(v) for k, v in each.items()} for each in DOCUMENTS]
+    (batch,) = pipeline(in_memory(documents))
+    assert torch.is_tensor(batch.records[0].payload["loss_mask"])
+    assert batch.records[1].payload["input_ids"].tolist() == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("name", ["loss_mask", "reward"])
+def test_a_field_of_another_length_is_named(name):
+    good = [{"input_ids": [1, 2, 3], name: [0, 1, 1]} for _ in range(70)]
+    items = iter(pipeline(in_memory([*good, {"input_ids": [1, 2], name: [1]}])))
     next(items)
-    with pytest.raises(ExecutionError, match=r"'loss_mask' must have one value a token .* row 3"):
+    with pytest.raises(ExecutionError, match=rf"'{name}' must have one value a token .* row 70"):
         list(items)
 
 
-def test_lists_of_other_numbers_are_not_there_yet():
-    rows = [{"input_ids": [1, 2], "loss_mask": [0.5, 1.0]}]
-    with pytest.raises(NotYetError, match="field 'loss_mask' holds lists of floats or booleans"):
-        pipeline(in_memory(rows))
+def test_a_later_value_of_another_sort_is_named_and_can_be_left_out():
+    good = [{"input_ids": [1, 2, 3], "reward": [0, 1, 1]} for _ in range(70)]
+    dataset = in_memory([*good, {"input_ids": [1, 2], "reward": [0.5, 1]}])
+    message = r"row 70: field 'reward' must be a list of 64-bit integers.*aligned_fields"
+    with pytest.raises(DataError, match=message):
+        list(pipeline(dataset))
+    without = list(pipeline(dataset, aligned_fields=()))
+    assert set(without[0].records[0].payload) == {"input_ids", "positions"}
 
 
 def test_lists_that_may_be_anything_are_left_out_with_a_warning():
     documents = [{**document, "shape": [4], "box": [0.5]} for document in DOCUMENTS]
-    with pytest.warns(RuntimeWarning, match="lists of numbers in 'shape', 'box' are left out"):
+    with pytest.warns(RuntimeWarning, match="lists of numbers in 'shape', 'box' are left out") as w:
         found = pipeline(in_memory(documents))
+    assert w[0].filename == __file__
     (batch,) = found
     assert set(batch.records[0].payload) == {"input_ids", "loss_mask", "positions"}
 
 
+def test_named_fields_are_packed_and_no_others():
+    documents = [{**each, "reward": [0.5] * len(each["input_ids"])} for each in DOCUMENTS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pipeline(in_memory(documents), aligned_fields=["reward"])
+    (batch,) = found
+    assert set(batch.records[0].payload) == {"input_ids", "reward", "positions"}
+    other = pipeline(in_memory(documents))
+    assert found.fingerprint() != other.fingerprint()
+
+
 def test_a_field_that_packing_makes_is_refused():
-    rows = [{"input_ids": [1, 2], "positions": [0, 1]}]
+    rows = [{"input_ids": [1, 2], "positions": [0, 1]}] * 4
     with pytest.raises(PlanError, match="field 'positions', which packing makes anew"):
         pipeline(in_memory(rows))
+    (batch, *_) = pipeline(in_memory(rows), emit_positions=False)
+    assert batch.records[0].payload["positions"] == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("call", ["pack_flat", "pack_sequences"])
+def test_a_document_that_is_too_long_is_a_located_error_where_it_must_not_be_dropped(call):
+    dataset = in_memory([{"input_ids": [1] * n} for n in (3, 4, 12, 2)])
+    settings = {"max_length": 10, "algorithm": "first_fit", "num_bins": 2, "drop_oversized": False}
+    if call == "pack_flat":
+        settings["pad_token_id"] = 0
+    pipe = getattr(Pipeline(source([dataset], shuffle_shards=False)), call)(**settings)
+    message = (
+        rf"{call}: Sequence length 12 exceeds max_length 10 on dataset 'lists', shard '0', row 2; "
+        "pass drop_oversized=True, or tokenize with split_long_samples"
+    )
+    with pytest.raises(DataError, match=message):
+        list(pipe)
 
 
 def test_a_pipeline_that_ran_can_be_copied_and_pickled():

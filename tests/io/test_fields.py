@@ -1,7 +1,9 @@
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from zephon.errors import PlanError
-from zephon.io.fields import TEXT, TOKENS, Column, merged_kind
+from zephon.io.fields import NUMBERS, TEXT, TOKENS, Column, can_hold, merged_kind, widened
 
 
 def test_a_column_has_one_type_whatever_the_files_hold():
@@ -31,3 +33,46 @@ def test_an_unknown_missing_is_refused():
 )
 def test_kinds_of_several_places_are_merged(kinds, kind):
     assert merged_kind(kinds) == kind
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_numbers_have_a_type_of_their_own(kind):
+    column = Column("n", kind)
+    assert column.dtype == np.dtype(kind)
+    item = pa.uint8() if kind == "bool" else pa.type_for_alias(kind)
+    assert column.type == pa.large_list(item)
+    assert "aligned_fields" in column.way_out
+    assert Column("n", "tokens").way_out == ""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"),
+    [
+        ([], ""),
+        (["", ""], ""),
+        (["", "bool"], "bool"),
+        (["int32", "int64"], "int64"),
+        (["int32", "float32"], "float64"),
+        (["float32", "float64"], "float64"),
+        (["float32", "", "float32"], "float32"),
+        (["bool", "int32"], None),
+        (["bool", "float64"], None),
+    ],
+)
+def test_the_narrowest_kind_that_holds_all(kinds, kind):
+    assert widened(kinds) == kind
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("tokens", {"int32", "int64", ""}),
+        ("int32", {"int32", "int64", ""}),
+        ("int64", {"int32", "int64", ""}),
+        ("float32", {"int32", "int64", "float32", "float64", ""}),
+        ("float64", {"int32", "int64", "float32", "float64", ""}),
+        ("bool", {"bool", ""}),
+    ],
+)
+def test_what_a_column_may_hold(wanted, found):
+    assert {kind for kind in [*NUMBERS, "", None] if can_hold(wanted, kind)} == found

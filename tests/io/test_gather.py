@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zephon.io.fields import TEXT, TOKENS
+from zephon.io.fields import NUMBERS, TEXT, TOKENS, Column
 from zephon.io.gather import as_bytes, joined, of_bytes, picked
 
 N = 24
+WIDE = pa.large_list(pa.int64())
 WORDS = pa.array(["é" * (n % 5) + str(n) for n in range(N)], TEXT)
 LISTS = pa.array([[n, -n, 2**31 - 1][: n % 4] for n in range(N)], TOKENS)
 LATE = pa.LargeListArray.from_arrays(
@@ -24,6 +25,11 @@ COLUMNS = {
     "lists of nothing": pa.array([[]] * 5, TOKENS),
     "one list": LISTS.slice(7, 1),
     "many lists": pa.array([[n % 7] for n in range(9000)], TOKENS),
+    **{
+        f"lists of {kind}": pa.array([[n % 2] * (n % 4) for n in range(N)], Column("n", kind).type)
+        for kind in NUMBERS
+    },
+    "a slice of wide lists": pa.array([[2**40, n] for n in range(N)], WIDE).slice(3, 9),
 }
 
 

@@ -148,3 +148,20 @@ def test_fields_are_named_by_kind():
         Field("words", "other"),
         Field("two", "other"),
     )
+
+
+def test_tensors_are_lists_of_their_numbers():
+    torch = pytest.importorskip("torch")
+    row = {
+        "ids": torch.tensor([1, 2]),
+        "reward": torch.tensor([0.5]),
+        "image": torch.zeros(2, 2),
+        "n": torch.tensor(3),
+        "grad": torch.ones(2, requires_grad=True),
+    }
+    assert [(field.name, field.kind) for field in fields_of([row])] == [
+        ("ids", "tokens"), ("reward", "numbers"), ("image", "other"), ("n", "scalar"),
+        ("grad", "other"),
+    ]  # fmt: skip
+    assert value_of(row, IDS).tolist() == [1, 2]
+    assert value_of(row, Column("reward", "float32")).dtype == np.float32

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import DatasetError, NotYetError, nearest
-from zephon.io.fields import Field
+from zephon.io.fields import Field, Seen
 from zephon.io.formats import FORMATS
 from zephon.io.formats.memory import Memory, in_memory_shard
 from zephon.io.in_memory import InMemoryShard
@@ -205,6 +205,25 @@ class Dataset:
     def fields(self) -> tuple[Field, ...]:
         """Top-level columns: of all footers, or of the first 64 rows for JSONL and memory."""
         return self.seen_fields
+
+    def first_lists(self, names: Sequence[str]) -> dict[str, Seen]:
+        """Say what the first 64 rows of the first shard with rows hold in some fields.
+
+        Args:
+            names: of top-level fields.
+
+        Returns:
+            what was seen of each field; nothing of one that is known to be missing in a shard.
+
+        Raises:
+            ShardError: the shard cannot be read.
+        """
+        return FORMATS[self.kind].first_lists(self.name, self.shards, names)
+
+    def held_in(self, name: str) -> str:
+        """Say what rows hold the numbers of a field in: "list", "tuple", "np" or "pt"."""
+        everywhere = FORMATS[self.kind].lists_in
+        return self.first_lists([name])[name].container if everywhere is None else everywhere
 
     def manifest(self) -> tuple[tuple[str, int, int], ...]:
         """What the dataset is made of: (name, rows, bytes) of each shard."""

@@ -1,9 +1,11 @@
-"""Columns by name: what a dataset has (Field) and what a plan asks for (Column)."""
+"""Columns by name: what a dataset has (Field, Seen) and what a plan asks for (Column)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from zephon.errors import PlanError, nearest
@@ -11,7 +13,27 @@ from zephon.errors import PlanError, nearest
 TEXT = pa.large_string()
 TOKENS = pa.large_list(pa.int32())
 
-_TYPES: dict[str, pa.DataType] = {"text": TEXT, "tokens": TOKENS}
+_TYPES: dict[str, pa.DataType] = {
+    "text": TEXT,
+    "tokens": TOKENS,
+    "int32": TOKENS,
+    "int64": pa.large_list(pa.int64()),
+    "float32": pa.large_list(pa.float32()),
+    "float64": pa.large_list(pa.float64()),
+    "bool": pa.large_list(pa.uint8()),  # Arrow's own booleans are bits, which NumPy cannot view
+}
+_WANTED = {
+    "text": "text",
+    "tokens": "a list of 32-bit integers",
+    "int32": "a list of 32-bit integers",
+    "int64": "a list of 64-bit integers",
+    "float32": "a list of numbers that float32 holds",
+    "float64": "a list of numbers",
+    "bool": "a list of booleans",
+}
+NUMBERS = ("int32", "int64", "float32", "float64", "bool")
+"""Kinds of columns with one value a token beside the tokens, by the type of their values."""
+
 _MISSING = ("error", "empty")
 
 
@@ -29,12 +51,28 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What the first rows of a dataset have in one field.
+
+    kind: the narrowest of ``NUMBERS`` that holds all values; "" where only nulls or empty lists
+        were seen; None if something else than plain lists of numbers is among them.
+    lengths: values of each row looked at; -1 for a row without a list.
+    container: what holds the values of a row: "list", "tuple", "np" or "pt".
+    """
+
+    kind: str | None
+    lengths: tuple[int, ...]
+    container: str = "list"
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column that a plan reads. What is read never holds nulls.
 
     path: a top-level name, or "a.b": field b inside the object a. A top-level column whose
         own name is "a.b" wins.
-    kind: "text" (``TEXT``) or "tokens" (``TOKENS``).
+    kind: "text" (``TEXT``), "tokens" (``TOKENS``), or one of ``NUMBERS``: lists of values of that
+        type, none of which is changed by it; booleans are read as bytes of 0 and 1.
     missing: what a row without the field means, "error" or "empty" ("" or []). A null is
         always an error of its row.
 
@@ -61,9 +99,21 @@ class Column:
         return _TYPES[self.kind]
 
     @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type of the values of a list."""
+        return np.dtype("int32" if self.kind in ("text", "tokens") else self.kind)
+
+    @property
     def wanted(self) -> str:
         """What a good value is, in words, for error messages."""
-        return "text" if self.kind == "text" else "a list of 32-bit integers"
+        return _WANTED[self.kind]
+
+    @property
+    def way_out(self) -> str:
+        """What else than mending a bad row can be done, as the end of an error message."""
+        if self.kind not in NUMBERS:
+            return ""
+        return ", or leave the field out of packed rows with aligned_fields"
 
 
 def merged_kind(kinds: list[str]) -> str:
@@ -76,6 +126,35 @@ def merged_kind(kinds: list[str]) -> str:
     if not seen:
         return "unknown"
     return seen.pop() if len(seen) == 1 else "other"
+
+
+def widened(kinds: Iterable[str]) -> str | None:
+    """Name the narrowest of ``NUMBERS`` that holds what all of some hold; None if none does.
+
+    Integers beside floats become float64; booleans stand beside nothing else. "" stands for no
+    value at all, and comes back if there is nothing else.
+
+    >>> widened(["int32", "", "float32"]), widened(["float32"]), widened(["bool", "int32"])
+    ('float64', 'float32', None)
+    """
+    seen = set(kinds) - {""}
+    if len(seen) <= 1:
+        return seen.pop() if seen else ""
+    if "bool" in seen:
+        return None
+    return "int64" if seen == {"int32", "int64"} else "float64"
+
+
+def can_hold(wanted: str, found: str | None) -> bool:
+    """Say whether a column of one kind may hold values of another; each value is looked at then.
+
+    Args:
+        wanted: a column's kind, but "text".
+        found: one of ``NUMBERS``; "" for no value; None for anything else.
+    """
+    if found is None or "bool" in (wanted, found):
+        return found in ("", wanted)
+    return wanted in ("float32", "float64") or not found.startswith("float")
 
 
 def _near(kind: object) -> str:

@@ -80,6 +80,15 @@ class Payload:
         sources = tuple(self._sources[index] for index in used.tolist())
         return Payload(sources, renumbered.astype(np.int32), row_of)
 
+    def copied(self) -> Payload:
+        """Give the same rows, copied out of sources that would keep other rows alive."""
+        sources, row_of = [], np.empty_like(self._row_of)
+        for number, source in enumerate(self._sources):
+            mine = np.flatnonzero(self._source_of == number)
+            few, row_of[mine] = source.some(self._row_of[mine])
+            sources.append(few)
+        return Payload(tuple(sources), self._source_of, row_of)
+
     @classmethod
     def concat(cls, parts: Sequence[Payload]) -> Payload:
         """Put payloads one after another; a source that several share is held once."""

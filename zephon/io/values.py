@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
-from zephon.io.fields import Column, Field, merged_kind
+from zephon.io.exact_numbers import exactly
+from zephon.io.fields import NUMBERS, Column, Field, merged_kind
 
 _ABSENT = object()
-_INT32 = np.iinfo(np.int32)
 
 
 def value_of(row: object, column: Column) -> Any:
-    """Read one column of one row: a str, or an int32 array of shape [tokens].
+    """Read one column of one row: a str, or an array of shape [values] of the column's dtype.
 
     Raises:
         DataError: the row is no object, or the value is absent, null or of another type.
@@ -30,14 +30,14 @@ def value_of(row: object, column: Column) -> Any:
     value = _find(row, column)
     if value is _ABSENT:
         if column.missing == "empty":
-            return "" if column.kind == "text" else np.empty(0, np.int32)
-        raise DataError(
-            f"no field {column.path!r}; the row has {_names(row)}; name one of these, or pass "
-            "missing_field='empty'"
-        )
+            return "" if column.kind == "text" else np.empty(0, column.dtype)
+        instead = "name one of these, or pass missing_field='empty'"
+        if column.kind in NUMBERS:
+            instead = "aligned_fields can leave it out of packed rows"
+        raise DataError(f"no field {column.path!r}; the row has {_names(row)}; {instead}")
     if value is None:
-        raise DataError(f"field {column.path!r} must be {column.wanted}, got null")
-    return _text(value, column) if column.kind == "text" else _tokens(value, column)
+        raise _refused(column, "null")
+    return _text(value, column) if column.kind == "text" else _list(value, column)
 
 
 def fields_of(rows: Iterable[object]) -> tuple[Field, ...]:
@@ -110,35 +110,54 @@ def _text(value: Any, column: Column) -> str:
     return value
 
 
-def _tokens(value: Any, column: Column) -> NDArray[np.int32]:
+def _list(value: Any, column: Column) -> NDArray[Any]:
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.tolist()
+    kind = column.dtype.kind
     if isinstance(value, (list, tuple)):
-        _check_integers(value, column)
-        low, high = min(value, default=0), max(value, default=0)
+        _check_items(value, column)
+        value = _array(value, column)
     elif isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__array__"):
-        raise DataError(f"field {column.path!r} must be {column.wanted}, got {in_words(value)}")
+        raise _refused(column, in_words(value))
     else:
         value = np.asarray(value)
-        if value.ndim != 1 or (value.dtype.kind not in "iu" and value.size):
-            raise DataError(f"field {column.path!r} must be {column.wanted}, got {in_words(value)}")
-        low, high = (value.min(), value.max()) if value.size else (0, 0)
-    if low < _INT32.min or high > _INT32.max:
-        raise DataError(
-            f"field {column.path!r} must be {column.wanted}, got "
-            f"{int(low if low < _INT32.min else high)}"
-        )
-    return np.array(value, dtype=np.int32)
+        if value.ndim != 1 or (value.dtype.kind not in _ARRAY_KINDS[kind] and value.size):
+            raise _refused(column, in_words(value))
+        value = value if value.size else value.astype(column.dtype)
+    if kind == "b":
+        return value.copy()
+    made, wrong = exactly(value, column.dtype)
+    if len(wrong):
+        raise _refused(column, str(value[wrong[0]]))
+    return made.copy() if made is value else made
 
 
-def _check_integers(items: Sequence[Any], column: Column) -> None:
+_ARRAY_KINDS = {"i": "iu", "f": "iuf", "b": "b"}
+"""Kinds of NumPy types whose values a column may hold, by the kind of the column's own."""
+
+
+def _array(items: Sequence[Any], column: Column) -> NDArray[Any]:
+    """Make an array of a checked list, wide enough for all that may be in it."""
+    wide = {"i": np.int64, "f": np.float64, "b": np.bool_}[column.dtype.kind]
+    try:
+        return np.array(items, wide)
+    except OverflowError:
+        raise _refused(column, str(max(items, key=abs))) from None
+
+
+def _check_items(items: Sequence[Any], column: Column) -> None:
+    good = {"i": (int, np.integer), "f": _NUMBER, "b": (bool, np.bool_)}[column.dtype.kind]
     for kind in set(map(type, items)):
-        if kind is bool or not issubclass(kind, (int, np.integer)):
+        if (kind is bool and column.dtype.kind != "b") or not issubclass(kind, good):
             odd = next(item for item in items if type(item) is kind)
-            raise DataError(
-                f"field {column.path!r} must be {column.wanted}, got a list that holds "
-                f"{in_words(odd)}"
-            )
+            raise _refused(column, f"a list that holds {in_words(odd)}")
+
+
+_NUMBER = (int, float, np.integer, np.floating)
+
+
+def _refused(column: Column, got: str) -> DataError:
+    return DataError(f"field {column.path!r} must be {column.wanted}, got {got}")
 
 
 def _kind(value: object) -> str:
@@ -151,8 +170,21 @@ def _kind(value: object) -> str:
             return "scalar"
         case list() | tuple() | np.ndarray():
             return _list_kind(value)
-        case _:
+        case bytes() | Mapping():
             return "other"
+        case _:
+            return _array_kind(value)
+
+
+def _array_kind(value: object) -> str:
+    """Name the kind of what may be an array of another library, such as a tensor."""
+    if not hasattr(value, "__array__"):
+        return "other"
+    try:
+        array = np.asarray(value)
+    except Exception:  # the object is the user's, and so is what its code raises
+        return "other"
+    return "scalar" if not array.ndim else _list_kind(array)
 
 
 def _list_kind(value: list[Any] | tuple[Any, ...] | NDArray[Any]) -> str:

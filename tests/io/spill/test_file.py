@@ -2,9 +2,11 @@
 
 import io
 
+import pyarrow as pa
 import pytest
 
 from tests.io.spill.test_spill import group, key
+from zephon.io.fields import NUMBERS, Column
 from zephon.io.formats.format import DecodedGroup
 from zephon.io.group_cache import GroupCache
 from zephon.io.spill.file import (
@@ -16,6 +18,7 @@ from zephon.io.spill.file import (
     unpacked,
     write,
 )
+from zephon.io.spill.key import GroupKey
 
 
 class Slow(io.RawIOBase):
@@ -69,3 +72,18 @@ def test_a_cache_holds_only_so_many_mappings(tmp_path):
     for number in range(50):
         cache.get(number, lambda: map_again(tmp_path / "small")[1], lambda found: found.bytes)
     assert cache.counts().groups == 10
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_lists_of_any_numbers_come_back(kind, tmp_path):
+    columns = (Column("n", kind),)
+    rows = pa.array([[1, 0], [], [1]], columns[0].type)
+    batch = pa.RecordBatch.from_arrays([rows], names=["n"])
+    about = GroupKey(("/data/a.parquet", 1, 1), 0, 0, 3, columns, None)
+    write(str(tmp_path / "n"), packed(about, DecodedGroup(batch, (), None, 1)))
+    buffer = mapped(str(tmp_path / "n"), (tmp_path / "n").stat().st_size)
+    first = unpacked(about, buffer)
+    again = layout_of(about, first, buffer).over(buffer)
+    assert first.columns.equals(batch)
+    assert again.columns.equals(batch)
+    again.columns.validate(full=True)

@@ -1,8 +1,10 @@
-"""Arrow columns of any type that files hold, as the two types that plans read.
+"""Arrow columns of any type that files hold, as the few types that plans read.
 
 Text: string, large_string, string_view and dictionaries of them become ``TEXT``. Tokens: lists of
-any integers become ``TOKENS``. Offsets are widened; characters and int32 values are shared with the
-column that came in. Checking that text is UTF-8 runs at about 19 GB/s where it is ASCII.
+any integers become ``TOKENS``. Lists of numbers beside them become those of ``fields.NUMBERS``; a
+value that would be changed by that is a fault of its row. Offsets are widened; characters and
+values of the wanted type are shared with the column that came in. Checking that text is UTF-8 runs
+at about 19 GB/s where it is ASCII.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.io.fields import TEXT, TOKENS, Column
+from zephon.io.exact_numbers import exactly
+from zephon.io.fields import TEXT, Column
 from zephon.io.formats.format import Faults
 from zephon.io.offsets import offsets_of
 
-_INT32 = np.iinfo(np.int32)
+_INT32_AND_NARROWER = tuple(map(pa.type_for_alias, ("i1", "i2", "i4", "u1", "u2")))
 
 
 def kind_of_type(dtype: pa.DataType) -> str:
@@ -41,32 +44,55 @@ def kind_of_type(dtype: pa.DataType) -> str:
     return "other"
 
 
+def numbers_of_type(dtype: pa.DataType) -> str | None:
+    """Name the narrowest of ``fields.NUMBERS`` that holds lists of a type; None: no such lists.
+
+    >>> numbers_of_type(pa.list_(pa.uint16())), numbers_of_type(pa.list_(pa.float16()))
+    ('int32', 'float32')
+    """
+    dtype = _storage(dtype)
+    if pa.types.is_null(dtype):
+        return ""
+    if not _is_list(dtype):
+        return None
+    item = dtype.value_type
+    if pa.types.is_null(item):
+        return ""
+    if pa.types.is_boolean(item):
+        return "bool"
+    if pa.types.is_floating(item):
+        return "float64" if item == pa.float64() else "float32"
+    if pa.types.is_integer(item):
+        return "int32" if item in _INT32_AND_NARROWER else "int64"
+    return None
+
+
 def converted(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     """Convert one column to the type that a plan reads; bad rows become "" or [].
 
     Args:
-        column: any type whose ``kind_of_type`` is the wanted kind or "unknown".
+        column: text where text is wanted; else lists of a type that the wanted kind can hold
+            (``fields.can_hold``); or nulls alone.
         wanted: what the plan reads.
     """
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_null(column.type):
         rows = np.arange(len(column))
-        return empty_column(wanted, len(column)), _faults(rows, f"{_must_be(wanted)}, got null")
-    return _text(column, wanted) if wanted.kind == "text" else _tokens(column, wanted)
+        return empty_column(wanted, len(column)), _faults(rows, wanted, "got null")
+    return _text(column, wanted) if wanted.kind == "text" else _lists(column, wanted)
 
 
 def empty_column(wanted: Column, rows: int) -> pa.Array:
     """Make a column of empty values: "" or []."""
     if wanted.kind == "text":
         return pa.repeat(pa.scalar("", TEXT), rows)
-    return token_lists(np.zeros(rows + 1, np.int64), pa.array([], pa.int32()))
+    return number_lists(np.zeros(rows + 1, np.int64), pa.array([], wanted.type.value_type))
 
 
-def token_lists(offsets: NDArray[np.int64], values: pa.Array) -> pa.LargeListArray:
-    """Join offsets, shape [rows + 1], and int32 values to a column; shares both."""
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), values)
-    return lists if lists.type == TOKENS else lists.cast(TOKENS)
+def number_lists(offsets: NDArray[np.int64], values: pa.Array) -> pa.LargeListArray:
+    """Join offsets, shape [rows + 1], and values to a column of lists; shares both."""
+    return pa.LargeListArray.from_arrays(pa.array(offsets), values, type=pa.large_list(values.type))
 
 
 def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
@@ -74,13 +100,12 @@ def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     problems: dict[int, str] = {}
     if text.null_count:
         nulls = np.flatnonzero(text.is_null().to_numpy(zero_copy_only=False))
-        problems = dict.fromkeys(nulls.tolist(), f": {_must_be(wanted)}, got null{_REMEDY}")
+        problems = dict.fromkeys(nulls.tolist(), _said(wanted, "got null"))
         text = text.fill_null("")
     raw = text.view(pa.large_binary())
     if not _is_utf8(raw):
         broken = _not_utf8(raw, 0, len(raw))
-        detail = f": {_must_be(wanted)}, got bytes that are not UTF-8{_REMEDY}"
-        problems |= dict.fromkeys(broken, detail)
+        problems |= dict.fromkeys(broken, _said(wanted, "got bytes that are not UTF-8"))
         picks = np.arange(len(raw))
         picks[broken] = len(raw)  # the empty text after the last row
         text = pa.concat_arrays([raw, pa.array([b""], pa.large_binary())]).take(pa.array(picks))
@@ -88,45 +113,47 @@ def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     return text, Faults.of(problems)
 
 
-def _tokens(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
-    if column.type == TOKENS and not column.null_count and not column.values.null_count:
+def _lists(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
+    if column.type == wanted.type and not column.null_count and not column.values.null_count:
         return column, Faults.of({})
     problems: dict[int, str] = {}
     values = column.flatten()  # leaves out what lies under null lists
+    target = wanted.type.value_type
     if pa.types.is_null(values.type):
-        values = values.cast(pa.int32())
+        values = values.cast(target)
     lengths = np.zeros(len(column), np.int64)
     if column.null_count:
         here = column.is_valid().to_numpy(zero_copy_only=False)
         lengths[here] = column.value_lengths().drop_null().to_numpy()
         nulls = np.flatnonzero(~here).tolist()
-        problems = dict.fromkeys(nulls, f": {_must_be(wanted)}, got null{_REMEDY}")
+        problems = dict.fromkeys(nulls, _said(wanted, "got null"))
     elif len(column):
         lengths = column.value_lengths().to_numpy().astype(np.int64)
     offsets = offsets_of(lengths)
     if values.null_count:
         missing = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
         rows = np.unique(np.searchsorted(offsets, missing, side="right") - 1).tolist()
-        detail = f": {_must_be(wanted)}, got a list that holds null{_REMEDY}"
-        problems |= dict.fromkeys(rows, detail)
-        values = values.fill_null(0)
-    if values.type != pa.int32():
+        problems |= dict.fromkeys(rows, _said(wanted, "got a list that holds null"))
+        values = values.fill_null(pa.scalar(0).cast(values.type))
+    if values.type != target:
+        values, odd = _in_type(values, wanted)
+        for place, value in reversed(odd):  # backwards: the first of a row is named
+            row = int(np.searchsorted(offsets, place, side="right")) - 1
+            problems[row] = _said(wanted, f"got {value}")
+    return number_lists(offsets, values), Faults.of(problems)
+
+
+def _in_type(values: pa.Array, wanted: Column) -> tuple[pa.Array, list[tuple[int, object]]]:
+    """Convert values, and list those that the type cannot hold, each with its position."""
+    target = wanted.type.value_type
+    if pa.types.is_integer(target):  # and from booleans, which become 0 and 1
         try:
-            values = values.cast(pa.int32())
+            return values.cast(target), []
         except pa.ArrowInvalid:
-            values, wide = _narrowed(values)
-            for place in wide[::-1].tolist():  # backwards: the first of a row is named
-                row = int(np.searchsorted(offsets, place, side="right")) - 1
-                problems[row] = f": {_must_be(wanted)}, got {values[place]}{_REMEDY}"
-            least = max(_INT32.min, int(np.iinfo(values.dtype).min))
-            values = pa.array(np.clip(values, least, _INT32.max).astype(np.int32))
-    return token_lists(offsets, values), Faults.of(problems)
-
-
-def _narrowed(values: pa.Array) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-    """Give integers as NumPy holds them, and the positions of those that int32 cannot hold."""
-    wide = values.to_numpy()
-    return wide, np.flatnonzero((wide < _INT32.min) | (wide > _INT32.max))
+            pass
+    found = values.to_numpy(zero_copy_only=False)
+    made, wrong = exactly(found, wanted.dtype)
+    return pa.array(made, target), [(place, found[place]) for place in wrong.tolist()]
 
 
 def _is_utf8(raw: pa.Array) -> bool:
@@ -147,15 +174,13 @@ def _not_utf8(raw: pa.Array, start: int, stop: int) -> list[int]:
     return _not_utf8(raw, start, middle) + _not_utf8(raw, middle, stop)
 
 
-_REMEDY = "; mend or remove the row"
+def _said(wanted: Column, got: str) -> str:
+    said = f": field {wanted.path!r} must be {wanted.wanted}, {got}"
+    return f"{said}; mend or remove the row{wanted.way_out}"
 
 
-def _must_be(wanted: Column) -> str:
-    return f"field {wanted.path!r} must be {wanted.wanted}"
-
-
-def _faults(rows: NDArray[np.int64], problem: str) -> Faults:
-    return Faults(rows, [f": {problem}{_REMEDY}"] * len(rows))
+def _faults(rows: NDArray[np.int64], wanted: Column, got: str) -> Faults:
+    return Faults(rows, [_said(wanted, got)] * len(rows))
 
 
 def _storage(dtype: pa.DataType) -> pa.DataType:

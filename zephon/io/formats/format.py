@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.io.fields import Column, Field
+from zephon.io.fields import Column, Field, Seen
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
@@ -84,6 +84,7 @@ class Format(ABC):
 
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
+    lists_in: ClassVar[str | None]  # what rows hold lists of numbers in; None: each its own
 
     @abstractmethod
     def count(self, dataset: str, path: Path) -> Shard:
@@ -96,6 +97,22 @@ class Format(ABC):
     @abstractmethod
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """List the top-level columns, and say whether every row is known to have them all."""
+
+    @abstractmethod
+    def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:
+        """Look at some fields of the first rows of the first shard that has any.
+
+        Args:
+            dataset: its name, for messages.
+            shards: of the dataset.
+            names: top-level fields that some row is known to have.
+
+        Returns:
+            what was seen of each field that the format does not know to be missing somewhere.
+
+        Raises:
+            ShardError: the file cannot be read.
+        """
 
     @abstractmethod
     def reader(

@@ -12,15 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, ShardError
-from zephon.io.fields import Column, Field
+from zephon.io.fields import Column, Field, Seen
 from zephon.io.formats.file_format import FileFormat
+from zephon.io.formats.first_rows import LOOKED_AT, seen_in_rows
 from zephon.io.formats.format import (
     DecodedGroup,
     Faults,
@@ -29,7 +30,7 @@ from zephon.io.formats.format import (
     held_bytes,
 )
 from zephon.io.formats.forward_file import DAMAGE, ForwardFile, PassedBlocks, open_text
-from zephon.io.formats.line_blocks import index_lines, row_lines
+from zephon.io.formats.line_blocks import RowLines, index_lines, row_lines
 from zephon.io.formats.line_decoder import LineDecoder
 from zephon.io.formats.line_layouts import (
     LAYOUT_TYPES,
@@ -41,7 +42,6 @@ from zephon.io.formats.line_layouts import (
     line_blocks,
 )
 from zephon.io.formats.line_rows import LineRows, Place
-from zephon.io.payload import RowSource
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
 from zephon.io.values import fields_of
@@ -49,7 +49,6 @@ from zephon.io.values import fields_of
 _COMPRESSED = (".gz", ".zst")
 _FORWARD_FILES = 8  # compressed files that a reader holds open
 _PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
-_LOOKED_AT = 64  # rows that tell the fields
 
 
 class Jsonl(FileFormat):
@@ -57,6 +56,7 @@ class Jsonl(FileFormat):
 
     kind = "jsonl"
     suffixes = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+    lists_in = "list"
     entry_type = LineEntry
     layout_types = LAYOUT_TYPES
 
@@ -87,11 +87,11 @@ class Jsonl(FileFormat):
 
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """Look at the first rows of the first shard that has any; never complete."""
-        filled = shards.rows > 0
-        if not filled.any():
-            return (), False
-        first = shards[int(filled.argmax())]
-        return fields_of(islice(self._rows(dataset, first), _LOOKED_AT)), False
+        return fields_of(self._first_rows(dataset, shards)), False
+
+    def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:
+        """Decode the first lines whole; lines that cannot be count as rows without fields."""
+        return seen_in_rows(self._first_rows(dataset, shards), names)
 
     def reader(
         self, dataset: str, shards: Shards, columns: tuple[Column, ...], *, payload: bool
@@ -132,14 +132,19 @@ class Jsonl(FileFormat):
         """Take up the blocks that were stored."""
         return LineLayouts.stored(columns)
 
+    def _first_rows(self, dataset: str, shards: Shards) -> Iterator[Any]:
+        filled = shards.rows > 0
+        if filled.any():
+            yield from islice(self._rows(dataset, shards[int(filled.argmax())]), LOOKED_AT)
+
     def _rows(self, dataset: str, shard: Shard) -> Iterator[Any]:
         groups = JsonlGroups(dataset, [shard], (), payload=True)
         try:
             for group, rows in enumerate(shard.group_rows.tolist()):
-                source = groups.read(0, group).payload
-                for row in range(rows if source else 0):
+                lines, _, _ = groups.lines(0, group)
+                for row in range(rows):
                     try:
-                        yield cast(RowSource, source).row(row)
+                        yield lines.row(row)
                     except DataError:
                         yield None  # said when the row is taken
         finally:
@@ -163,6 +168,28 @@ class JsonlGroups(GroupReader):
 
     def read(self, shard: int, group: int) -> DecodedGroup:
         """Decode one block."""
+        whole, text, lines = self.lines(shard, group)
+        rows = len(lines.starts)
+        arrays: list[pa.Array] = []
+        problems: dict[int, str] = {}
+        if self._decoder is not None:
+            arrays, problems = self._decoder.decode(text, lines)
+        if self._payload:
+            problems = whole.refusals() | problems
+        details = {row: whole.detail(row, why) for row, why in problems.items()}
+        return DecodedGroup(
+            columns=columns_batch(self._columns, arrays, rows),
+            faults=(Faults.of(details),) if details else (),
+            payload=whole if self._payload else None,
+            bytes=held_bytes(arrays) + (len(text) + 24 * rows if self._payload else 0),
+        )
+
+    def lines(self, shard: int, group: int) -> tuple[LineRows, bytes, RowLines]:
+        """Read one block and decode nothing: its rows, its text, and where they lie in it.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
         about = self._shards[shard]
         rows = int(about.group_rows[group])
         text = self._text(shard, group)
@@ -173,20 +200,7 @@ class JsonlGroups(GroupReader):
         if group + 1 < len(about.group_rows) and not text.endswith(b"\n"):
             raise about.stale(self._dataset, f"block {group} ends inside a line")
         place = Place(self._dataset, about.name, blocks_of(about), group)
-        arrays: list[pa.Array] = []
-        problems: dict[int, str] = {}
-        if self._decoder is not None:
-            arrays, problems = self._decoder.decode(text, lines)
-        whole = LineRows(text, lines, place)
-        if self._payload:
-            problems = whole.refusals() | problems
-        details = {row: whole.detail(row, why) for row, why in problems.items()}
-        return DecodedGroup(
-            columns=columns_batch(self._columns, arrays, rows),
-            faults=(Faults.of(details),) if details else (),
-            payload=whole if self._payload else None,
-            bytes=held_bytes(arrays) + (len(text) + 24 * rows if self._payload else 0),
-        )
+        return LineRows(text, lines, place), text, lines
 
     def close(self) -> None:
         """Close compressed files that are open."""

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from zephon.errors import DataError
 from zephon.io.fields import TEXT, Column
+from zephon.io.formats.json_lists import doubtful_lists, parse_lists
 from zephon.io.formats.line_blocks import RowLines
-from zephon.io.formats.token_lists import doubtful_lists, parse_token_lists
 from zephon.io.values import value_of
 
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -179,10 +179,11 @@ class _Text(_Reader):
         return [row for row, value in enumerate(values) if value is None]
 
 
-class _Tokens(_Reader):
+class _Lists(_Reader):
     blank = b"[]"
 
     def __init__(self, column: Column, name: str) -> None:
+        self._column = column
         empty = b"[]" if column.missing == "empty" else b""
         self.field = (msgspec.Raw, msgspec.Raw(empty))
         self._get = attrgetter(name)
@@ -191,10 +192,10 @@ class _Tokens(_Reader):
         return list(map(self._get, rows))
 
     def array(self, values: list[Any]) -> pa.Array | None:
-        return None if None in values else parse_token_lists(values)
+        return None if None in values else parse_lists(values, self._column)
 
     def doubtful(self, values: list[Any]) -> list[int]:
-        return doubtful_lists(values)
+        return doubtful_lists(values, self._column)
 
     def patch(self, value: Any) -> Any:
         return json.dumps(value.tolist()).encode()
@@ -205,7 +206,7 @@ class _Loose(_Reader):
 
     field = (Any, msgspec.UNSET)
 
-    def __init__(self, column: Column, names: dict[str, str], typed: _Text | _Tokens) -> None:
+    def __init__(self, column: Column, names: dict[str, str], typed: _Text | _Lists) -> None:
         self._column = column
         self._typed = typed
         self._gets = [(key, attrgetter(names[key])) for key in _keys(column)]
@@ -233,7 +234,7 @@ class _Loose(_Reader):
 
 
 def _reader(column: Column, keys: list[str], names: dict[str, str]) -> _Reader:
-    typed = (_Text if column.kind == "text" else _Tokens)(column, names[column.path])
+    typed = (_Text if column.kind == "text" else _Lists)(column, names[column.path])
     if len(_keys(column)) == 1 and keys.count(column.path) == 1:
         return typed
     return _Loose(column, names, typed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from zephon.errors import DataError, DatasetError
-from zephon.io.fields import TEXT, Column, Field
-from zephon.io.formats.arrow_columns import token_lists
+from zephon.io.fields import TEXT, Column, Field, Seen
+from zephon.io.formats.arrow_columns import number_lists
+from zephon.io.formats.first_rows import LOOKED_AT, seen_in_rows
 from zephon.io.formats.format import (
     DecodedGroup,
     Faults,
@@ -29,7 +30,6 @@ from zephon.io.shards import Shards
 from zephon.io.values import fields_of, value_of
 
 GROUP_ROWS = 4096
-_LOOKED_AT = 64  # rows that tell the fields
 
 
 class Memory(Format):
@@ -37,6 +37,7 @@ class Memory(Format):
 
     kind = "in_memory"
     suffixes = ()
+    lists_in = None  # as the user has them
 
     def count(self, dataset: str, path: Path) -> Shard:
         """Refuse: rows in memory have no path."""
@@ -51,7 +52,13 @@ class Memory(Format):
         if not filled.any():
             return (), False
         rows = _rows(shards[int(filled.argmax())])
-        return fields_of(rows[index] for index in range(min(_LOOKED_AT, len(rows)))), False
+        return fields_of(rows[index] for index in range(min(LOOKED_AT, len(rows)))), False
+
+    def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:
+        """Look at the user's own rows."""
+        filled = shards.rows > 0
+        rows = _rows(shards[int(filled.argmax())]) if filled.any() else ()
+        return seen_in_rows((rows[index] for index in range(min(LOOKED_AT, len(rows)))), names)
 
     def reader(
         self, dataset: str, shards: Shards, columns: tuple[Column, ...], *, payload: bool
@@ -78,7 +85,10 @@ class MemoryGroups(GroupReader):
         rows = _rows(about).getsamples(range(start, start + int(about.group_rows[group])))
         place = f"dataset {self._dataset!r}, shard {about.name!r}"
         problems: dict[int, str] = {}
-        arrays = [_ARRAYS[column.kind](rows, column, problems) for column in self._columns]
+        arrays = [
+            (_texts if column.kind == "text" else _number_lists)(rows, column, problems)
+            for column in self._columns
+        ]
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, len(rows)),
             faults=(Faults.of(problems),) if problems else (),
@@ -138,11 +148,14 @@ def _texts(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.
     return pa.array(values, TEXT)
 
 
-def _token_lists(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
-    values = [np.empty(0, np.int32)] * len(rows)
+def _number_lists(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
+    values = [np.empty(0, column.dtype)] * len(rows)
     _fill(values, rows, column, problems)
     offsets = offsets_of([len(value) for value in values])
-    return token_lists(offsets, pa.array(np.concatenate(values), pa.int32()))
+    joined = np.concatenate(values)
+    if joined.dtype == np.bool_:
+        joined = joined.view(np.uint8)
+    return number_lists(offsets, pa.array(joined, column.type.value_type))
 
 
 def _fill(values: list[Any], rows: Sequence[Any], column: Column, problems: dict[int, str]) -> None:
@@ -151,16 +164,10 @@ def _fill(values: list[Any], rows: Sequence[Any], column: Column, problems: dict
         try:
             values[index] = value_of(row, column)
         except DataError as exc:
-            problems.setdefault(index, f": {exc}; mend or remove the row")
+            problems.setdefault(index, f": {exc}; mend or remove the row{column.way_out}")
         except Exception as exc:  # the row is an object of the user's, whose own code may fail
             reason = f"{type(exc).__name__}: {exc}"
             problems.setdefault(index, f": field {column.path!r} raised {reason}; mend the row")
-
-
-_ARRAYS: dict[str, Callable[[Sequence[Any], Column, dict[int, str]], pa.Array]] = {
-    "text": _texts,
-    "tokens": _token_lists,
-}
 
 
 def _rows(shard: Shard) -> InMemoryShard:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from zephon.errors import DatasetError, nearest
-from zephon.io.fields import Column
-from zephon.io.formats.arrow_columns import kind_of_type
+from zephon.io.fields import Column, can_hold
+from zephon.io.formats.arrow_columns import kind_of_type, numbers_of_type
 
 
 def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
@@ -50,12 +50,14 @@ def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) ->
                 f"{where}: no column {path!r}; it has {there} ({nearest(path, schema.names)})"
             )
         return
-    kind = kind_of_type(dtype)
-    empty_lists = kind == "unknown" and column.kind == "tokens"
-    if kind != column.kind and not empty_lists and not pa.types.is_null(dtype):
+    if column.kind == "text":
+        readable = kind_of_type(dtype) == "text" or pa.types.is_null(dtype)
+    else:
+        readable = can_hold(column.kind, numbers_of_type(dtype))
+    if not readable:
         raise DatasetError(
             f"{where}: column {path!r} must be {column.wanted}, got {dtype}; name another of "
-            f"{there}, or rewrite the column"
+            f"{there}, or rewrite the column{column.way_out}"
         )
 
 

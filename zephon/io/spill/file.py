@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zephon.io.fields import TEXT, TOKENS, Column
+from zephon.io.fields import TEXT, Column
 from zephon.io.formats.format import DecodedGroup, Faults, columns_batch
 from zephon.io.spill.key import GroupKey
 from zephon.io.spill.rows import restored_rows, spilled_rows
@@ -163,8 +163,10 @@ class Layout:
             if column.type == TEXT:
                 array = pa.Array.from_buffers(TEXT, self.rows, [*parts, data])
             else:
-                tokens = pa.Array.from_buffers(TOKENS.value_type, values[1] // 4, [None, data])
-                array = pa.Array.from_buffers(TOKENS, self.rows, parts, children=[tokens])
+                item = column.type.value_type
+                count = values[1] // (item.bit_width // 8)
+                numbers = pa.Array.from_buffers(item, count, [None, data])
+                array = pa.Array.from_buffers(column.type, self.rows, parts, children=[numbers])
             arrays.append(array)
         batch = columns_batch(self.columns, arrays, self.rows)
         return MappedGroup(batch, self.faults, None, max(buffer.size, LEAST_MAPPED_BYTES))
