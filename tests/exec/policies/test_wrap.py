@@ -1,84 +1,88 @@
 """Wrap against the obvious way: walk over documents, cutting where a row is full."""
 
-from itertools import pairwise
-
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zephon.exec.policies import Each, Wrap
+from tests.exec.policies.feeding import GROUPINGS, feed, held_after, plain, units_of
+from tests.exec.policies.known import Known, pieces_of
+from zephon.exec.policies import AT_END, Wrap
 
 
-def obvious(lengths, max_length):
-    rows, row, filled, triggers = [], [], 0, []
-    for seq, length in enumerate(lengths):
-        start = 0
-        while start < length:
-            piece = min(length - start, max_length - filled)
+def obvious(units, max_length):
+    """Give the rows, each with its trigger, and the pieces of the unfinished one."""
+    rows, row, filled = [], [], 0
+    for ((seq, start, length),), trigger in plain(units):
+        stop = start + length
+        while start < stop:
+            piece = min(stop - start, max_length - filled)
             row.append((seq, start, piece))
             start, filled = start + piece, filled + piece
             if filled == max_length:
-                rows.append(row)
-                triggers.append(seq)
+                rows.append((row, trigger))
                 row, filled = [], 0
-    return rows, row, triggers
+    return rows, row
 
 
-def rows_of(placed):
-    pieces = list(
-        zip(placed.seq.tolist(), placed.start.tolist(), placed.length.tolist(), strict=True)
-    )
-    splits = placed.row_splits.tolist()
-    return [pieces[a:b] for a, b in pairwise(splits)]
+def whole_documents(known, ended):
+    """Make units of all documents; the last ``ended`` come when the lane is over."""
+    units = known.units()
+    trigger = units.trigger.copy()
+    trigger[len(units) - ended :] = AT_END
+    return units.let_go(trigger)
 
 
-@given(
-    st.lists(st.integers(0, 40), max_size=60),
-    st.integers(1, 25),
-    st.lists(st.integers(1, 9), max_size=20),
-)
+LENGTHS = st.lists(st.integers(0, 40), max_size=60)
+
+
+@given(LENGTHS, st.integers(1, 25), GROUPINGS, st.data())
 def test_rows_are_those_of_the_obvious_way_however_documents_are_grouped(
-    lengths, max_length, groups
+    lengths, max_length, groups, data
 ):
-    policy = Wrap(max_length)
-    state = policy.make_state()
-    rows, triggers, at = [], [], 0
-    for size in [*groups, len(lengths)]:
-        group = np.array(lengths[at : at + size], np.int64)
-        placed = policy.push(state, at, group)
-        rows += rows_of(placed)
-        triggers += placed.trigger.tolist()
-        at += len(group)
-    wanted, rest, wanted_triggers = obvious(lengths, max_length)
-    assert rows == wanted
-    assert triggers == wanted_triggers
-    held = policy.held(state)
-    columns = (getattr(held, name).tolist() for name in ("seq", "start", "length"))
-    assert list(zip(*columns, strict=True)) == rest
+    known = Known(lengths)
+    units = whole_documents(known, data.draw(st.integers(0, len(lengths))))
+    at = data.draw(st.none() | st.integers(1, max(len(lengths), 1)))
+    rows, rest = obvious(units, max_length)
+    found, state = feed(Wrap(max_length), units, known, groups, resume_at=at)
+    assert found == rows
+    held = Wrap(max_length).held(state).units
+    assert [start for row in pieces_of(held) for _, start, _ in row] == [s for _, s, _ in rest]
+    assert held.length.tolist() == [length for _, _, length in rest]
 
 
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.data())
-def test_a_state_rebuilt_from_what_it_holds_goes_on_in_the_same_way(lengths, data):
-    cut = data.draw(st.integers(0, len(lengths)))
-    policy = Wrap(11)
-    state = policy.make_state()
-    policy.push(state, 0, np.array(lengths[:cut], np.int64))
-    again = policy.resume(policy.held(state))
-    rest = np.array(lengths[cut:], np.int64)
-    assert rows_of(policy.push(state, cut, rest)) == rows_of(policy.push(again, cut, rest))
+@given(LENGTHS, GROUPINGS, st.integers(1, 25), st.data())
+def test_what_is_held_depends_on_what_came_alone(lengths, groups, max_length, data):
+    known = Known(lengths)
+    units = known.units()
+    count = data.draw(st.integers(0, len(units)))
+    one_by_one = held_after(Wrap(max_length), units, known, [1], count)
+    assert held_after(Wrap(max_length), units, known, groups, count) == one_by_one
+    assert one_by_one == ([[piece] for piece in obvious(units.rows(0, count), max_length)[1]], {})
 
 
 def test_a_document_of_many_rows_is_cut_at_each():
-    placed = Wrap(4).push(Wrap(4).make_state(), 0, np.array([10], np.int64))
-    assert rows_of(placed) == [[(0, 0, 4)], [(0, 4, 4)]]
+    rows, state = feed(Wrap(4), Known([10]).units(), Known([10]), [1])
+    assert rows == [([(0, 0, 4)], 0), ([(0, 4, 4)], 0)]
+    assert pieces_of(Wrap(4).held(state).units) == [[(0, 8, 2)]]
 
 
-def test_rows_of_some_placements_start_at_zero_again():
-    policy = Wrap(3)
-    placed = policy.push(policy.make_state(), 7, np.array([2, 4, 6], np.int64))
-    assert rows_of(placed.rows(1, 3)) == rows_of(placed)[1:3]
+def test_the_unfinished_row_is_not_let_go_at_the_end():
+    known = Known([3, 3])
+    policy = Wrap(4)
+    state = policy.make_state(0)
+    policy.push(state, known.units(), known)
+    assert len(policy.finish(state, known)) == 0
+    assert pieces_of(policy.held(state).units) == [[(1, 1, 2)]]
 
 
-def test_without_packing_each_document_is_a_row_even_an_empty_one():
-    placed = Each().push(Each().make_state(), 5, np.array([2, 0, 3], np.int64))
-    assert rows_of(placed) == [[(5, 0, 2)], [(6, 0, 0)], [(7, 0, 3)]]
+def test_parts_of_documents_are_cut_where_they_lie():
+    """Below a packer there may be parts that begin anywhere in their document."""
+    units = units_of([[(0, 7, 5)], [(1, 2, 3)]], [0, 1])
+    rows, _ = feed(Wrap(4), units, Known([12, 5]), [2])
+    assert rows == [([(0, 7, 4)], 0), ([(0, 11, 1), (1, 2, 3)], 1)]
+
+
+def test_rows_of_some_rows_start_at_zero_again():
+    policy, known = Wrap(3), Known([2, 4, 6], first=7)
+    placed = policy.push(policy.make_state(0), known.units(), known)
+    assert pieces_of(placed.rows(1, 3)) == pieces_of(placed)[1:3]
+    assert placed.rows(1, 3).splits[0] == 0

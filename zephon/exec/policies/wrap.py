@@ -10,16 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from zephon.exec.policies.policy import NO_PIECES, NO_ROWS, Pieces, Placements, Policy
+from zephon.exec.policies.policy import NO_UNITS, Documents, Held, Policy, Units
 
 
 @dataclass(slots=True)
 class OpenRow:
-    """The row being filled: its pieces so far."""
+    """The row being filled: its pieces so far, as units of one piece each."""
 
-    pieces: Pieces = NO_PIECES
+    pieces: Units = NO_UNITS
 
 
 class Wrap(Policy[OpenRow]):
@@ -28,47 +27,42 @@ class Wrap(Policy[OpenRow]):
     def __init__(self, max_length: int) -> None:
         self._max_length = max_length
 
-    def make_state(self) -> OpenRow:
+    def make_state(self, lane: int) -> OpenRow:
         """Return an empty row."""
         return OpenRow()
 
-    def push(self, state: OpenRow, first_seq: int, lengths: NDArray[np.int64]) -> Placements:
+    def push(self, state: OpenRow, units: Units, documents: Documents) -> Units:
         """Cut the stream that the open row and these documents make; see ``Policy.push``."""
-        seqs = np.flatnonzero(lengths)
-        pieces = _join(
-            state.pieces,
-            Pieces(seq=seqs + first_seq, start=np.zeros(len(seqs), np.int64), length=lengths[seqs]),
-        )
-        placed, rest = cut(pieces, self._max_length)
-        state.pieces = rest
-        return placed
+        if not units.length.all():
+            units = units.take(np.flatnonzero(units.length))
+        pieces = Units.concat([state.pieces, units]) if len(state.pieces) else units
+        rows, state.pieces = cut(pieces, self._max_length)
+        return rows
 
-    def finish(self, state: OpenRow) -> Placements:
-        """Drop the unfinished row: what is held stays held, and is counted as such."""
-        return NO_ROWS
+    def held(self, state: OpenRow) -> Held:
+        """Return the pieces of the unfinished row; at the end of the lane they are lost."""
+        return Held(state.pieces)
 
-    def held(self, state: OpenRow) -> Pieces:
-        """Return the pieces of the unfinished row."""
-        return state.pieces
-
-    def resume(self, held: Pieces) -> OpenRow:
+    def resume(self, lane: int, held: Held, documents: Documents) -> OpenRow:
         """Rebuild the open row."""
-        return OpenRow(held)
+        return OpenRow(held.units)
 
 
-def cut(pieces: Pieces, max_length: int) -> tuple[Placements, Pieces]:
+def cut(pieces: Units, max_length: int) -> tuple[Units, Units]:
     """Cut consecutive pieces into rows of ``max_length`` tokens.
 
     Args:
-        pieces: in stream order, each at least one token long.
+        pieces: in stream order, one a unit, each at least one token long.
         max_length: tokens of a row, >= 1.
 
     Returns:
-        The full rows, and the pieces of the row that is left unfinished.
+        The full rows, let go by what let their last piece go; and the pieces of the row that is
+        left unfinished, one a unit.
 
     >>> ints = lambda *xs: np.array(xs, np.int64)
-    >>> rows, rest = cut(Pieces(seq=ints(0, 1), start=ints(0, 0), length=ints(3, 6)), 4)
-    >>> rows.seq.tolist(), rows.start.tolist(), rows.length.tolist(), rows.row_splits.tolist()
+    >>> stream = Units.whole(seq=ints(0, 1), length=ints(3, 6), trigger=ints(0, 1))
+    >>> rows, rest = cut(stream, 4)
+    >>> rows.seq.tolist(), rows.start.tolist(), rows.length.tolist(), rows.splits.tolist()
     ([0, 1, 1], [0, 0, 1], [3, 1, 4], [0, 2, 3])
     >>> rest.seq.tolist(), rest.start.tolist(), rest.length.tolist()
     ([1], [5], [1])
@@ -77,7 +71,7 @@ def cut(pieces: Pieces, max_length: int) -> tuple[Placements, Pieces]:
     total = int(ends[-1]) if len(ends) else 0
     rows = total // max_length
     if rows == 0:
-        return NO_ROWS, pieces
+        return NO_UNITS, pieces
     begins = ends - pieces.length
     row_begins = np.arange(rows + 1, dtype=np.int64) * max_length
     # A piece starts where a document does or where a row does; where both do it is one piece.
@@ -91,25 +85,22 @@ def cut(pieces: Pieces, max_length: int) -> tuple[Placements, Pieces]:
     length = np.diff(at, append=total)
     start = pieces.start[piece] + (at - begins[piece])
     seq = pieces.seq[piece]
-    row_splits = np.searchsorted(at, row_begins)
-    placed = int(row_splits[rows])
+    splits = np.searchsorted(at, row_begins)
+    placed = int(splits[rows])
+    trigger = pieces.trigger[piece]
     return (
-        Placements(
-            row_splits=row_splits,
+        Units(
+            splits=splits,
             seq=seq[:placed],
             start=start[:placed],
             length=length[:placed],
-            trigger=seq[row_splits[1:] - 1],
+            trigger=trigger[splits[1:] - 1],
         ),
-        Pieces(seq=seq[placed:], start=start[placed:], length=length[placed:]),
-    )
-
-
-def _join(first: Pieces, second: Pieces) -> Pieces:
-    if not len(first.seq):
-        return second
-    return Pieces(
-        seq=np.concatenate([first.seq, second.seq]),
-        start=np.concatenate([first.start, second.start]),
-        length=np.concatenate([first.length, second.length]),
+        Units(
+            splits=np.arange(len(seq) - placed + 1, dtype=np.int64),
+            seq=seq[placed:],
+            start=start[placed:],
+            length=length[placed:],
+            trigger=trigger[placed:],
+        ),
     )
