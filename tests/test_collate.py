@@ -22,12 +22,19 @@ def test_rows_laid_end_to_end_are_found_by_their_offsets(rows):
     assert found == rows
 
 
-@given(ROWS, st.integers(-3, 3))
-def test_padding_fills_behind_each_row(rows, fill):
+@given(ROWS, st.integers(-3, 3), st.integers(0, 3))
+def test_padding_fills_behind_each_row(rows, fill, more):
     values, offsets = collate.concatenate([np.array(row, np.int64) for row in rows])
-    width = max(map(len, rows))
+    width = max(map(len, rows)) + more
     expected = [row + [fill] * (width - len(row)) for row in rows]
-    assert collate.pad_rows(values, offsets, fill).tolist() == expected
+    assert collate.pad_rows(values, offsets, width, fill).tolist() == expected
+
+
+def test_padding_that_the_values_cannot_hold_widens_them():
+    values = np.array([200, 1, 2], np.uint8)
+    padded = collate.pad_rows(values, np.array([0, 1, 3]), 2, 50256)
+    assert padded.tolist() == [[200, 50256], [1, 2]]
+    assert collate.pad_rows(values > 1, np.array([0, 1, 3]), 2, 0).dtype == bool
 
 
 def test_a_stack_is_a_view_that_starts_where_the_offsets_say():
@@ -56,10 +63,10 @@ def test_masks_and_tails_are_each_other_s_opposite(rows, data):
     assert collate.token_mask(offsets, None).tolist() == [1] * int(lengths.sum())
 
 
-def test_tails_are_numbered_from_zero():
-    positions = np.array([[0, 1, 2, 3], [0, 1, 0, 0]], np.int32)
-    collate.number_tails(positions, np.array([0, 2]))
-    assert positions.tolist() == [[0, 1, 2, 3], [0, 1, 0, 1]]
+def test_tails_are_numbered_from_zero_and_go_on_from_padding_that_is_there():
+    positions = np.array([[0, 1, 2, 3], [0, 1, 9, 9], [0, 5, 9, 9]], np.int32)
+    collate.number_tails(positions, np.array([0, 2, 3]), np.array([0, 2, 2]))
+    assert positions.tolist() == [[0, 1, 2, 3], [0, 1, 0, 1], [0, 5, 1, 2]]
     assert positions.dtype == np.int32
 
 
@@ -81,38 +88,96 @@ def test_columns_are_numbered_in_memory_of_their_own():
     assert numbers.tolist() == [[9, 1, 2], [0, 1, 2]]
 
 
-@given(st.integers(1, 4), st.integers(1, 7), st.data())
-def test_bounds_equal_a_walk_over_positions(rows, width, data):
-    flags = st.lists(st.booleans(), min_size=width - 1, max_size=width - 1)
-    starts = [[True, *data.draw(flags)] for _ in range(rows)]
-    expected = [[i for i, start in enumerate(row) if start] + [width] for row in starts]
-    most = max(map(len, expected))
-    gaps = [max(b - a for a, b in pairwise(row)) for row in expected]
+@st.composite
+def segments(draw):
+    """Rows of one width as lists of pieces, some of no tokens, and the padding behind them."""
+    width = draw(st.integers(1, 7))
+    rows, padding = [], []
+    for _ in range(draw(st.integers(1, 4))):
+        cuts = draw(st.lists(st.integers(0, width), max_size=4).map(sorted))
+        *pieces, pad = [b - a for a, b in pairwise([0, *cuts, width])]
+        rows.append(pieces)
+        padding.append(pad)
+    return width, rows, padding
 
-    bounds, longest = collate.row_bounds(np.array(starts))
-    assert bounds.tolist() == [row + [width] * (most - len(row)) for row in expected]
-    assert longest.tolist() == gaps
-    assert bounds.dtype == longest.dtype == np.int32
 
-    flat, top = collate.batch_bounds(np.array(starts))
-    assert flat.tolist() == [
-        *(r * width + at for r, row in enumerate(expected) for at in row[:-1]),
-        rows * width,
+def walk(pieces, pad):
+    """Give the number and the place in its segment of each token; the padding is number -1."""
+    kept = [n for n in pieces if n]
+    numbers = [number for number, n in enumerate(kept) for _ in range(n)] + [-1] * pad
+    return numbers, [at for n in (*kept, pad) for at in range(n)]
+
+
+def arrays(width, rows, padding):
+    lengths = np.array([n for row in rows for n in row], np.int64)
+    splits, trailing = np.cumsum([0, *map(len, rows)]), np.array(padding)
+    return collate.piece_starts(lengths, splits, trailing), width - trailing
+
+
+@given(segments())
+def test_starts_bounds_and_numbers_equal_a_walk_over_tokens(made):
+    width, rows, padding = made
+    starts, content = arrays(width, rows, padding)
+    walked = [walk(row, pad) for row, pad in zip(rows, padding, strict=True)]
+    numbers, positions = (list(column) for column in zip(*walked, strict=True))
+    assert starts.tolist() == [
+        r * width + i for r, row in enumerate(positions) for i, at in enumerate(row) if at == 0
     ]
-    assert flat.dtype == np.int32
-    assert top == max(gaps)
+    assert collate.zeros(np.array(positions)).tolist() == starts.tolist()
+    assert collate.count_from(starts, len(rows), width).tolist() == positions
+
+    expected = [[i for i, at in enumerate(row) if at == 0] + [width] for row in positions]
+    most = max(map(len, expected))
+    bounds, longest = collate.row_bounds(starts, len(rows), width)
+    assert bounds.tolist() == [row + [width] * (most - len(row)) for row in expected]
+    assert longest.tolist() == [max(b - a for a, b in pairwise(row)) for row in expected]
+    flat, top = collate.batch_bounds(starts, len(rows) * width)
+    assert flat.tolist() == [*starts.tolist(), len(rows) * width]
+    assert top == max(longest)
+
+    each = collate.number_segments(starts, len(rows), width, content, running=False)
+    assert each.tolist() == numbers
+    running, before = [], 0
+    for row in numbers:
+        running.append([before + n if n >= 0 else -1 for n in row])
+        before += max(row) + 1
+    counted = collate.number_segments(starts, len(rows), width, content, running=True)
+    assert counted.tolist() == running
+    assert {array.dtype for array in (bounds, longest, flat, each)} == {np.dtype(np.int32)}
+
+
+@given(segments())
+def test_the_shift_takes_the_last_column_and_every_first_label(made):
+    width, rows, padding = made
+    starts, _ = arrays(width, rows, padding)
+    places = [divmod(int(start), width) for start in starts]
+    inputs = [r * (width - 1) + c for r, c in places if c < width - 1]
+    assert collate.starts_of_inputs(starts, width).tolist() == inputs
+    labels = [r * (width - 1) + c - 1 for r, c in places if c]
+    assert collate.labels_of_starts(starts, width).tolist() == labels
+
+
+def test_without_padding_no_row_has_a_segment_more():
+    starts = collate.piece_starts(np.array([2, 0, 1, 3]), np.array([0, 3, 4]), None)
+    assert starts.tolist() == [0, 2, 3]
+    numbers = collate.number_segments(starts, 2, 3, None, running=False)
+    assert numbers.tolist() == [[0, 0, 1], [0, 0, 0]]
 
 
 def test_bounds_of_rows_without_columns():
-    bounds, longest = collate.row_bounds(np.zeros((2, 0), bool))
+    none = np.zeros(0, np.int64)
+    bounds, longest = collate.row_bounds(none, 2, 0)
     assert (bounds.tolist(), longest.tolist()) == ([[0], [0]], [0, 0])
-    flat, top = collate.batch_bounds(np.zeros((2, 0), bool))
+    flat, top = collate.batch_bounds(none, 0)
     assert (flat.tolist(), top) == ([0], 0)
+    assert collate.number_segments(none, 2, 0, None, running=False).shape == (2, 0)
+    assert collate.count_from(none, 2, 0).shape == (2, 0)
+    assert collate.starts_of_inputs(none, 0).tolist() == []
 
 
-def test_long_rows_with_many_documents_stay_linear():
-    positions = np.arange(131_072) % 32
-    bounds, longest = collate.row_bounds(collate.segment_starts(positions[None]))
+def test_long_rows_with_many_documents_have_a_bound_each():
+    starts = collate.zeros(np.arange(131_072)[None] % 32)
+    bounds, longest = collate.row_bounds(starts, 1, 131_072)
     assert bounds.shape == (1, 4097)
     assert longest.tolist() == [32]
 

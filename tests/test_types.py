@@ -54,7 +54,7 @@ def packed_rows(**changes):
         ),
         lane=np.array([5, 6]),
         padding=np.array([0, 3]),
-        packed=True,
+        packing="flat",
         payload=None,
         container="list",
         chunk_size=10,
@@ -257,7 +257,7 @@ def test_packing_without_padding_says_so():
 
 
 def test_a_plain_row_keeps_the_identity_of_its_document():
-    rows = packed_rows(packed=False, padding=None)
+    rows = packed_rows(packing="none", padding=None)
     first, second = (record_of(rows, i).meta for i in range(2))
     assert first.lineage == ()
     assert second.lineage == (1,)

@@ -7,6 +7,7 @@ cast.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -136,6 +137,25 @@ def as_container(values: NDArray[Any], container: str) -> Any:
             return _torch().from_numpy(values.copy())
         case _:
             raise PlanError(f"records: container must be list, tuple, np or pt, got {container!r}")
+
+
+def joined(values: Sequence[Any], container: str) -> Any:
+    """Lay arrays end to end along their first axis: "np" arrays or "pt" tensors. Copies.
+
+    Raises:
+        TypeError: a value is of another type; the message names that type.
+        ValueError: their shapes or types do not go together.
+    """
+    kind = np.ndarray if container == "np" else _torch().Tensor
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(type(value).__name__)
+    if container == "np":
+        return np.concatenate(values)
+    try:
+        return _torch().cat(tuple(values))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
 
 
 def is_array(value: Any) -> bool:

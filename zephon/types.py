@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from zephon.batches import columns
-from zephon.batches.columns import BatchRows, Spans, TokenField, record_of
+from zephon.batches.columns import BatchRows, Spans, TokenField
 from zephon.batches.identity import (
     ChunkId,
     ChunkOffset,
@@ -29,6 +29,7 @@ from zephon.batches.identity import (
     ShardId,
 )
 from zephon.batches.record import SampleRecord, is_unread
+from zephon.batches.row_records import payload_of, record_of
 from zephon.batches.training import training_dict
 from zephon.batches.training_options import options_of
 from zephon.batches.training_rows import TrainingRows
@@ -61,6 +62,9 @@ __all__ = [
     "TokenField",
     "record_of",
 ]
+
+
+Collated = TypeVar("Collated")
 
 
 class SampleBatch:
@@ -154,6 +158,11 @@ class SampleBatch:
         eos_mask_loss: bool = False,
         eos_token_id: int | None = None,
         position_mode: str = "preserve",
+        return_document_ids: bool = False,
+        mask_document_boundaries: bool = False,
+        pad_to: int | str | None = None,
+        pad_token_id: int | None = None,
+        collate_fields: Mapping[str, Callable[[list[Any]], Any]] | None = None,
         **unknown: Any,
     ) -> dict[str, Any]:
         """Stack the records into what a training step takes.
@@ -174,20 +183,41 @@ class SampleBatch:
             exclude_fields: outputs to leave out, by their new names; unknown ones are ignored.
             return_num_valid_tokens: add num_valid_tokens, the labels that count, an int.
             return_loss_mask: add loss_mask, 1.0 where a label counts, float32.
-            return_cu_seqlens: add cu_seqlens and max_seqlen, int32, from payload positions: the
-                segment bounds of each row; with ``flatten`` of the whole batch.
+            return_cu_seqlens: add cu_seqlens and max_seqlen, int32: the segment bounds of each
+                row; with ``flatten`` of the whole batch. A segment is a document, the piece of one
+                that lies in the row, or the padding at its end.
             return_padding_mask: add padding_mask, True on padding at the end of a row, bool.
             eos_mask_loss: mask labels whose input is ``eos_token_id``.
             eos_token_id: for ``eos_mask_loss``.
-            position_mode: "preserve" hands on the payload's positions where there are any;
-                "sequence" numbers each row from 0.
+            position_mode: "preserve" hands on the payload's positions where there are any, and
+                numbers the documents of ``pack_sequences``, each from 0; "sequence" numbers each
+                row from 0.
+            return_document_ids: add document_ids, int32: 0, 1, 2, ... for the documents of each
+                row, with ``flatten`` of the whole batch, and -1 on padding.
+            mask_document_boundaries: mask labels whose input is the last token of its document
+                in the row, so that no document is trained to predict the next one's first token.
+            pad_to: pad rows of unequal length to the longest ("longest") or to a number of tokens,
+                counted like ``max_length``, before the shift. This padding is masked like that of
+                ``pack_flat``; None refuses such rows.
+            pad_token_id: what ``pad_to`` pads with; None: the batch's own, else 0.
+            collate_fields: payload fields that no array holds (images, bytes, nested values), each
+                with a function that makes the output of that name from a list of the rows' values.
+                A row of ``pack_sequences`` gives a list, one value a document, None for a
+                document that has none.
             unknown: refused, with the nearest name that is known.
+
+        Where documents begin is known from what packing placed. No token value moves a boundary,
+        padding may have the id of the end of a document, and cu_seqlens, document_ids and the
+        masks agree. Records that a user made say it by positions that are 0 there. Which of them
+        keeps documents apart depends on the attention: cu_seqlens and max_seqlen for
+        variable-length kernels, document_ids for a block mask (two tokens see each other if their
+        ids are equal); positions alone do in neither.
 
         Returns:
             ids and texts (lists, one entry a row), and arrays of shape [rows, tokens], tokens one
-            less with labels. Rows of unequal length are padded if the pipeline tokenized with
-            padding="longest", their padding masked. input_ids and labels are contiguous and share
-            no memory; without labels, arrays may be views of the batch.
+            less with labels. Rows of unequal length are padded with ``pad_to``, or if the pipeline
+            tokenized with padding="longest", their padding masked. input_ids and labels are
+            contiguous and share no memory; without labels, arrays may be views of the batch.
 
         Raises:
             TypeError: an argument has no such name; payloads are neither all dicts nor all arrays;
@@ -211,13 +241,43 @@ class SampleBatch:
                 "eos_mask_loss": eos_mask_loss,
                 "eos_token_id": eos_token_id,
                 "position_mode": position_mode,
+                "return_document_ids": return_document_ids,
+                "mask_document_boundaries": mask_document_boundaries,
+                "pad_to": pad_to,
+                "pad_token_id": pad_token_id,
+                "collate_fields": collate_fields,
             },
             unknown,
         )
         rows = self._unchanged()
         if rows is None:
-            return training_dict(TrainingRows.of_records(self.records), options)
+            return training_dict(TrainingRows.of_records(self.records, self._rows), options)
+        if callable(rows.pack_payloads):  # only that function knows what the rows hold
+            records = [record_of(rows, i) for i in range(len(rows))]
+            return training_dict(TrainingRows.of_records(records, rows), options)
         return training_dict(TrainingRows.of_columns(rows), options)
+
+    def collate(self, function: Callable[[list[SamplePayload]], Collated]) -> Collated:
+        """Call a function with the list of all payloads; return what it returns.
+
+        For batches that hold no tokens, or whose payloads need more than ``to_training`` does.
+
+        Args:
+            function: takes the payloads in order, its own to keep and to change where an engine
+                made them.
+
+        Raises:
+            TypeError: it cannot be called.
+        """
+        if not callable(function):
+            raise TypeError(
+                f"collate: function must take a list of payloads, got {function!r}; pass a "
+                "function, such as torch.utils.data.default_collate"
+            )
+        rows = self._unchanged()
+        if rows is None:
+            return function([record.payload for record in self.records])
+        return function([payload_of(rows, i) for i in range(len(rows))])
 
     def __len__(self) -> int:
         return len(self.records) if self._rows is None else len(self._rows)
@@ -236,7 +296,7 @@ class SampleBatch:
 
     def __reduce__(self) -> tuple[Callable[..., SampleBatch], tuple[Any]]:
         rows = self._unchanged()
-        if rows is None:
+        if rows is None or callable(rows.pack_payloads):  # a function may not travel
             return (SampleBatch, (self.records,))
         return (SampleBatch.from_rows, (rows,))
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -40,15 +41,20 @@ def engine_rows(
     *,
     padding=None,
     positions=None,
-    packed=False,
+    packing="none",
     masks=(),
     payload=None,
     container="list",
     name="input_ids",
     longest=False,
     more=None,
+    documents=None,
+    **fields_of_batch,
 ):
-    """Columns with one document a row: enough for to_training, which looks at no other span."""
+    """Columns as the engine makes them; where rows are packed, positions say of which documents.
+
+    documents: of each row, the lengths of its documents, where positions do not say it.
+    """
     count = len(rows)
     offsets = np.cumsum([0, *map(len, rows)])
 
@@ -61,17 +67,24 @@ def engine_rows(
     for key, values in (more or {}).items():
         fields[key] = field(values, np.int64)
     pads = np.zeros(count, np.int64) if padding is None else np.array(padding, np.int64)
+    content = (np.diff(offsets) - pads).tolist()
+    if documents is None:
+        told = positions if packing == "flat" and positions is not None else [None] * count
+        documents = [pieces(n, at) for n, at in zip(content, told, strict=True)]
+    lengths = np.array([n for row in documents for n in row], np.int64)
+    splits = np.cumsum([0, *map(len, documents)])
+    row = np.repeat(np.arange(count), np.diff(splits))
     spans = Spans(
-        row_splits=np.arange(count + 1),
-        start=np.zeros(count, np.int64),
-        length=np.diff(offsets) - pads,
-        closes=np.ones(count, bool),
-        component=np.zeros(count, np.int32),
-        dataset_id=np.full(count, 3),
-        shard_id=np.arange(count),
-        row=np.arange(count) + 10,
-        ordinal=np.arange(count),
-        child=np.full(count, -1, np.int32),
+        row_splits=splits,
+        start=np.zeros(len(lengths), np.int64),
+        length=lengths,
+        closes=np.ones(len(lengths), bool),
+        component=np.zeros(len(lengths), np.int32),
+        dataset_id=np.full(len(lengths), 3),
+        shard_id=row,
+        row=row + 10,
+        ordinal=np.arange(len(lengths)),
+        child=np.full(len(lengths), -1, np.int32),
     )
     return BatchRows(
         fields=fields,
@@ -80,13 +93,22 @@ def engine_rows(
         spans=spans,
         lane=np.zeros(count, np.int64),
         padding=None if padding is None else pads,
-        packed=packed,
+        packing=packing,
         payload=None if payload is None else Kept(payload),
         container=container,
         chunk_size=16384,
         pad_token_id=0,
         pad_to_longest=longest,
+        **fields_of_batch,
     )
+
+
+def pieces(content, positions):
+    """Give the lengths of the documents that positions count, or of one that is all the row."""
+    if positions is None or not content:
+        return [content]
+    starts = [i for i, at in enumerate(positions[:content]) if at == 0]
+    return [b - a for a, b in pairwise([*starts, content])]
 
 
 def engine_batch(rows, **options):
@@ -121,7 +143,7 @@ def example_batches():
         {"input_ids": row, "positions": at}
         for row, at in zip(EXAMPLE_ROWS, EXAMPLE_POSITIONS, strict=True)
     ]
-    engine = engine_batch(EXAMPLE_ROWS, positions=EXAMPLE_POSITIONS, padding=[3, 3], packed=True)
+    engine = engine_batch(EXAMPLE_ROWS, positions=EXAMPLE_POSITIONS, padding=[3, 3], packing="flat")
     return [
         pytest.param(engine, id="engine"),
         pytest.param(user_batch(*payloads, padding=[3, 3]), id="records"),
@@ -352,7 +374,7 @@ def test_a_batch_of_raw_rows_is_read_from_its_payload():
     raw = {
         name: getattr(columns, name)
         for name in (
-            *("masks", "spans", "lane", "padding", "packed", "payload", "container"),
+            *("masks", "spans", "lane", "padding", "packing", "payload", "container"),
             *("chunk_size", "pad_token_id", "pad_to_longest"),
         )
     }
@@ -403,7 +425,7 @@ def test_a_fraction_is_not_cut_to_fit_the_tokens_type():
 
 
 def test_masks_are_made_when_asked_for():
-    batch = engine_batch(EXAMPLE_ROWS, masks=("attention_mask",), padding=[3, 0], packed=True)
+    batch = engine_batch(EXAMPLE_ROWS, masks=("attention_mask",), padding=[3, 0], packing="flat")
     assert "attention_mask" not in batch.to_training()
     out = batch.to_training(extra_fields=["attention_mask"])
     assert out["attention_mask"].tolist() == [[1] * 5 + [0] * 3, [1] * 8]
@@ -429,27 +451,27 @@ def test_eos_masks_the_label_behind_it_when_asked():
 
 
 def test_a_pad_id_equal_to_eos_keeps_the_real_eos_label():
-    batch = engine_batch([[5, 6, 2, 2, 2]], padding=[2], packed=True)
+    batch = engine_batch([[5, 6, 2, 2, 2]], padding=[2], packing="flat")
     out = batch.to_training(return_labels=True, ignore_index=-1)
     assert out["labels"].tolist() == [[6, 2, -1, -1]]
 
 
 def test_boundaries_do_not_depend_on_token_values():
     rows = [[1, 2, 9, 3, 9, 4, 9, 9]]  # 9 ends both documents, stands inside one, and pads
-    batch = engine_batch(rows, positions=[[0, 1, 2, 0, 1, 2, 3, 0]], padding=[1], packed=True)
+    batch = engine_batch(rows, positions=[[0, 1, 2, 0, 1, 2, 3, 0]], padding=[1], packing="flat")
     assert batch.to_training(return_cu_seqlens=True)["cu_seqlens"].tolist() == [[0, 3, 7, 8]]
 
 
 def test_rows_with_fewer_segments_are_filled_with_the_row_s_length():
     at = [[0, 1, 0, 1, 0], [0, 1, 2, 3, 4]]
-    batch = engine_batch([[1] * 5] * 2, positions=at, packed=True)
+    batch = engine_batch([[1] * 5] * 2, positions=at, packing="flat")
     out = batch.to_training(return_cu_seqlens=True, return_labels=True)
     assert out["cu_seqlens"].tolist() == [[0, 2, 4], [0, 4, 4]]
     assert out["max_seqlen"].tolist() == [2, 4]
 
 
 def test_a_row_of_padding_loses_one_label_to_the_shift():
-    out = engine_batch([[0] * 4], padding=[4], packed=True).to_training(
+    out = engine_batch([[0] * 4], padding=[4], packing="flat").to_training(
         return_labels=True, return_num_valid_tokens=True, return_padding_mask=True
     )
     assert out["labels"].tolist() == [[-100] * 3]
@@ -506,6 +528,90 @@ def test_padding_to_the_longest_numbers_its_own_tail():
     assert out["cu_seqlens"].tolist() == [[0, 3, 3], [0, 1, 3]]
 
 
+@pytest.mark.parametrize(
+    "batch",
+    [
+        engine_batch([[1, 2, 3], [4]]),
+        engine_batch([[1, 2, 3], [4]], longest=True),
+        user_batch({"ids": np.array([1, 2, 3], np.uint8)}, {"ids": np.array([4], np.uint8)}),
+        user_batch(np.array([1, 2, 3]), np.array([4])),
+    ],
+    ids=["engine", "longest", "records", "arrays"],
+)
+def test_rows_are_padded_when_asked_with_the_id_and_to_the_width_asked_for(batch):
+    out = batch.to_training(pad_to="longest", pad_token_id=50256, return_labels=True, dtype=None)
+    assert out["input_ids"] == [[1, 2], [4, 50256]]
+    assert out["labels"] == [[2, 3], [-100, -100]]
+    wide = batch.to_training(pad_to=5, return_padding_mask=True, dtype=None)
+    assert wide["input_ids"] == [[1, 2, 3, 0, 0], [4, 0, 0, 0, 0]]
+    assert wide["padding_mask"] == [[False] * 3 + [True] * 2, [False] + [True] * 4]
+    flat = batch.to_training(pad_to=4, flatten=True, dtype=None)
+    assert flat["input_ids"] == [1, 2, 3, 0, 4, 0, 0, 0]
+
+
+def test_aligned_fields_are_padded_with_nothing():
+    batch = user_batch(
+        {"ids": [1, 2], "loss_mask": [True, True], "score": [0.5, 1.5], "at": [[1, 2]] * 2},
+        {"ids": [3], "loss_mask": [True], "score": [2.5], "at": [[3, 4]]},
+    )
+    out = batch.to_training(pad_to="longest", extra_fields=["score", "at"], dtype="float32")
+    assert out["score"].tolist() == [[0.5, 1.5], [2.5, 0]]
+    assert out["at"].tolist() == [[[1, 2], [1, 2]], [[3, 4], [0, 0]]]
+    assert out["loss_mask"].tolist() == [[True, True], [True, False]]
+    assert out["loss_mask"].dtype == bool
+
+
+def test_padding_of_a_row_that_has_some_goes_on_as_one_segment():
+    rows = [[1, 2, 0], [3, 4, 5]]
+    at = [[0, 1, 0], [0, 1, 0]]
+    engine = engine_batch(rows, positions=at, padding=[1, 0], packing="flat")
+    own = user_batch(
+        *({"ids": row, "positions": p} for row, p in zip(rows, at, strict=True)), padding=[1, 0]
+    )
+    for batch in (engine, own):
+        out = batch.to_training(
+            pad_to=5, return_cu_seqlens=True, return_document_ids=True, dtype=None
+        )
+        assert out["positions"] == [[0, 1, 0, 1, 2], [0, 1, 0, 0, 1]]
+        assert out["cu_seqlens"] == [[0, 2, 5, 5], [0, 2, 3, 5]]
+        assert out["document_ids"] == [[0, 0, -1, -1, -1], [0, 0, 1, -1, -1]]
+
+
+# -- documents --------------------------------------------------------------------------------
+
+
+def test_rows_that_nothing_packed_are_a_document_each():
+    batch = engine_batch([[1, 2, 3], [4]], longest=True)
+    out = batch.to_training(return_cu_seqlens=True, return_document_ids=True, dtype=None)
+    assert out["cu_seqlens"] == [[0, 3, 3], [0, 1, 3]]
+    assert out["document_ids"] == [[0, 0, 0], [0, -1, -1]]
+
+
+def test_document_ids_number_on_over_a_flat_batch():
+    at = [[0, 1, 0, 1, 2], [0, 1, 2, 0, 0]]
+    batch = engine_batch([[1] * 5] * 2, positions=at, padding=[0, 1], packing="flat")
+    each = batch.to_training(return_document_ids=True)["document_ids"]
+    assert each.tolist() == [[0, 0, 1, 1, 1], [0, 0, 0, 1, -1]]
+    assert each.dtype == torch.int32
+    flat = batch.to_training(return_document_ids=True, flatten=True)
+    assert flat["document_ids"].tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, -1]
+
+
+def test_a_payload_field_may_be_called_document_ids_while_nobody_asks_for_ours():
+    batch = user_batch({"ids": [1, 2], "document_ids": [7, 8]})
+    assert batch.to_training(extra_fields=["document_ids"])["document_ids"].tolist() == [[7, 8]]
+
+
+def test_a_user_s_positions_say_where_documents_begin_and_padding_is_none():
+    """The tail's positions need not begin anew: its length is known from the packing tag."""
+    batch = user_batch({"ids": [1, 2, 3, 0, 0], "positions": [0, 0, 1, 2, 3]}, padding=[2])
+    out = batch.to_training(
+        return_document_ids=True, mask_document_boundaries=True, return_labels=True, dtype=None
+    )
+    assert out["document_ids"] == [[0, 1, 1, -1]]
+    assert out["labels"] == [[-100, 3, -100, -100]]
+
+
 # -- names ------------------------------------------------------------------------------------
 
 
@@ -556,10 +662,33 @@ def test_renames_that_do_not_fit_are_refused(renames, message):
         ({"eos_token_id": 1.0}, ValueError, "eos_token_id must be an int, got 1.0"),
         ({"ignore_index": "no"}, ValueError, "ignore_index must be an int, got 'no'"),
         ({"extra_fields": ["attention"]}, ValueError, "extra field 'attention' is missing in row"),
+        ({"mask_document_boundaries": True}, ValueError, "mask_document_boundaries=True needs lab"),
+        ({"mask_document_boundary": True}, TypeError, "did you mean 'mask_document_boundaries'"),
+        ({"pad_to": "longst"}, ValueError, "pad_to must be 'longest', .*; did you mean 'longest'"),
+        ({"pad_to": 0}, ValueError, "pad_to must be at least 1, got 0"),
+        ({"pad_to": True}, ValueError, "pad_to must be an int, got True"),
+        ({"pad_to": 1}, ValueError, "pad_to must be at least .* longest row, which are 2 in row 0"),
+        ({"pad_token_id": 5}, ValueError, "pad_token_id=5 needs pad_to, got None"),
+        ({"pad_to": 3, "pad_token_id": -1}, ValueError, "pad_token_id must be at least 0, got -1"),
+        ({"pad_to": 3, "pad_token_id": 1.5}, ValueError, "pad_token_id must be an int, got 1.5"),
+        ({"collate_fields": [list]}, TypeError, "collate_fields must be a dict from fields to"),
+        ({"collate_fields": {"a": 1}}, TypeError, r"collate_fields\['a'\] must be a function"),
+        ({"collate_fields": {"labels": list}}, ValueError, "got 'labels', which is made already"),
+        ({"collate_fields": {"loss_mask": list}}, ValueError, "'loss_mask', which is made already"),
         (
-            {"return_cu_seqlens": True},
+            {"collate_fields": {"a": list}, "extra_fields": ["a"]},
             ValueError,
-            "return_cu_seqlens=True needs the field 'positio",
+            "got 'a', which extra_fields names too",
+        ),
+        (
+            {"collate_fields": {"image": list}},
+            ValueError,
+            "must name fields of the payload, got 'im",
+        ),
+        (
+            {"extra_fields": ["document_ids"], "return_document_ids": True},
+            ValueError,
+            "got 'document_ids', which to_training makes itself",
         ),
         *(
             ({"extra_fields": [name], "return_labels": True}, ValueError, f"got '{name}', which to")
@@ -578,6 +707,24 @@ def test_renames_that_do_not_fit_are_refused(renames, message):
 def test_an_argument_that_does_not_fit_is_refused(batch, arguments, error, message):
     with pytest.raises(error, match=message):
         batch.to_training(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"return_cu_seqlens": True},
+        {"return_document_ids": True},
+        {"mask_document_boundaries": True, "return_labels": True},
+    ],
+    ids=lambda arguments: next(iter(arguments)),
+)
+def test_records_of_a_user_must_say_where_documents_begin(arguments):
+    batch = user_batch({"input_ids": [1, 2]}, {"input_ids": [3, 4]})
+    with pytest.raises(
+        PlanError, match=f"{next(iter(arguments))}=True needs the field 'positions'"
+    ):
+        batch.to_training(**arguments)
+    assert engine_batch([[1, 2]] * 2).to_training(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -645,7 +792,7 @@ def test_positions_must_be_a_sequence():
 def test_padding_must_lie_inside_the_row(length):
     for batch in (
         user_batch({"tokens": [1, 2]}, {"tokens": [1, 2]}, padding=[0, length]),
-        engine_batch([[1, 2]] * 2, padding=[0, length], packed=True),
+        engine_batch([[1, 2]] * 2, padding=[0, length], packing="flat"),
     ):
         with pytest.raises(DataError, match=f"padding_length of row 1 .* 0 to 2.* got {length}"):
             batch.to_training(return_labels=True)
@@ -668,6 +815,9 @@ def test_an_empty_batch_answers_with_nothing():
         "return_num_valid_tokens": True,
         "return_padding_mask": True,
         "return_cu_seqlens": True,
+        "return_document_ids": True,
+        "mask_document_boundaries": True,
+        "collate_fields": {"image": list},
     }
     assert empty.to_training(**everything, rename_fields={"input_ids": "x", "ids": "who"}) == {
         "who": [],
@@ -677,6 +827,7 @@ def test_an_empty_batch_answers_with_nothing():
         "padding_mask": [],
         "cu_seqlens": [],
         "max_seqlen": [],
+        "document_ids": [],
     }
     flat = empty.to_training(**everything, flatten=True)
     assert (flat["cu_seqlens"], flat["max_seqlen"]) == ([0], 0)
@@ -687,34 +838,57 @@ def test_an_empty_batch_answers_with_nothing():
 # -- the engine's columns and records of the same content say the same ------------------------
 
 
+def cut(draw, row):
+    """Cut a row of tokens into documents; return their lengths."""
+    cuts = draw(st.lists(st.integers(0, len(row)), max_size=2).map(sorted))
+    return [b - a for a, b in pairwise([0, *cuts, len(row)])]
+
+
 @st.composite
 def any_columns(draw):
     count = draw(st.integers(1, 4))
-    longest = draw(st.booleans())
+    packing = draw(st.sampled_from(["none", "flat", "sequences"]))
+    longest = packing == "none" and draw(st.booleans())
     width = draw(st.integers(0, 6))
-    lengths = [draw(st.integers(0, 6)) if longest else width for _ in range(count)]
+    ragged = longest or packing == "sequences"
+    lengths = [draw(st.integers(0, 6)) if ragged else width for _ in range(count)]
     token = st.integers(0, 4)
     rows = [draw(st.lists(token, min_size=n, max_size=n)) for n in lengths]
-    packed = not longest and draw(st.booleans())
     flags = [draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)) for n in lengths]
-    scores = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
-    kept = [
-        {"text": str(score), "score": score, "flags": row}
-        for score, row in zip(scores, flags, strict=True)
-    ]
-    # Starts of segments anywhere, so that a row's first position need not be 0.
-    starts = [draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)) for n in lengths]
+    padding = [draw(st.integers(0, n)) for n in lengths] if packing == "flat" else None
+    documents = positions = None
+    kept, container = None, draw(st.sampled_from(["list", "tuple", "np", "pt"]))
+    if packing == "none":
+        scores = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
+        rows_below = [
+            {"text": str(score), "score": score, "flags": row}
+            for score, row in zip(scores, flags, strict=True)
+        ]
+        kept = draw(st.sampled_from([None, rows_below, [None] * count]))
+        # Starts of segments anywhere, so that a row's first position need not be 0.
+        positions = [draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)) for n in lengths]
+    else:
+        pads = padding or [0] * count
+        documents = [cut(draw, row[pad:]) for row, pad in zip(rows, pads, strict=True)]
+    if packing == "flat":
+        positions = [
+            [at for n in (*row, pad) for at in range(n)]
+            for row, pad in zip(documents, padding, strict=True)
+        ]
+    how = {"list": "keep_list", "np": "numpy_array", "pt": "torch_tensor"}.get(container, list)
     return engine_rows(
         rows,
-        padding=[draw(st.integers(0, n)) for n in lengths] if packed else None,
-        positions=starts if draw(st.booleans()) else None,
-        packed=packed,
+        padding=padding,
+        positions=positions if packing != "sequences" and draw(st.booleans()) else None,
+        documents=documents,
+        packing=packing,
         masks=draw(st.sampled_from([(), ("attention_mask",)])),
-        payload=draw(st.sampled_from([None, kept, [None] * count])),
-        container=draw(st.sampled_from(["list", "tuple", "np", "pt"])),
+        payload=kept,
+        container=container,
         name=draw(st.sampled_from(["input_ids", "tokens"])),
         longest=longest,
         more={"loss_mask": flags} if draw(st.booleans()) else None,
+        pack_payloads=how if packing == "sequences" else None,
     )
 
 
@@ -737,6 +911,11 @@ ARGUMENTS = st.fixed_dictionaries(
         "eos_mask_loss": st.booleans(),
         "eos_token_id": st.just(3),
         "position_mode": st.sampled_from(["preserve", "sequence"]),
+        "return_document_ids": st.booleans(),
+        "mask_document_boundaries": st.booleans(),
+        "pad_to": st.sampled_from(["longest", 4, 9]),
+        "pad_token_id": st.just(7),
+        "collate_fields": st.just({"score": list}),
     },
 )
 
@@ -753,11 +932,16 @@ def test_columns_and_records_give_the_same(columns, arguments):
         return {name: plain(value) for name, value in out.items()}
 
     engine = SampleBatch.from_rows(columns)
-    expected = answer(SampleBatch(SampleBatch.from_rows(columns).records))
-    assert answer(engine) == expected
+    expected = answer(engine)
     for record in engine.records:
         assert record.meta.lane_id == 0
     assert answer(engine) == expected  # records were made and not looked into
+    rebuilt = answer(SampleBatch(SampleBatch.from_rows(columns).records))
+    if rebuilt != expected:  # records that no packer made do not say what documents they are
+        assert columns.packing == "none"
+        assert "positions" not in columns.fields
+        assert rebuilt[0] is PlanError
+        assert "needs the field 'positions'" in rebuilt[1]
     for record in engine.records:
         record.payload  # noqa: B018
     assert answer(engine) == expected

@@ -36,6 +36,7 @@ FLUSH_SENTINEL = "_flush_sentinel"
 SOURCE_EXHAUSTED = "_source_exhausted"
 PACKING_METADATA = "_packing_metadata"
 PAD_TOKEN_ID = "_pad_token_id"  # rows of unequal length are padded with it when they are stacked
+PLACEMENT = "_placement"  # of a packed record: tokens of each document in it, and its pad token
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """A batch as the dict that a training loop takes: the steps of ``SampleBatch.to_training``.
 
 Tokens become inputs and labels; positions, extra fields and masks are aligned with the inputs;
-then come flattening, renaming and leaving out. Padding is known from lengths, boundaries from
-positions: no rule looks for a pad or an end-of-document token, but for ``eos_mask_loss``, where
-the caller asks for it.
+then come flattening, renaming and leaving out. Padding is known from lengths, boundaries from what
+packing placed: no rule looks for a pad or an end-of-document token, but for ``eos_mask_loss``,
+where the caller asks for it.
 
 The same steps serve the columns of an engine's batch (8 rows of 2,049 tokens: about 0.1 ms) and
 records that a user made or changed (about 1 ms when their payloads hold lists).
@@ -11,7 +11,8 @@ records that a user made or changed (about 1 ms when their payloads hold lists).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 
 from zephon import collate
 from zephon.batches.columns import TokenField
+from zephon.batches.documents import segment_starts
+from zephon.batches.grid import Field, Grid
 from zephon.batches.training_options import TrainingOptions
-from zephon.batches.training_rows import Field, Grid, TrainingRows, refuse_unequal
-from zephon.errors import DataError, PlanError, nearest
+from zephon.batches.training_rows import TrainingRows
+from zephon.errors import DataError, ExecutionError, PlanError, nearest
 from zephon.tensors import misfit, typed, untyped
 
 
@@ -52,9 +55,11 @@ class _Answer:
 
     def __init__(self, rows: TrainingRows, options: TrainingOptions) -> None:
         name, tokens = rows.tokens(options.tokens_field)
-        self._rows, self._options = rows, options
-        self._grid = Grid(name, tokens, rows)
-        self._tokens = self._grid.matrix(name, tokens, fill=rows.pad_token_id or 0)
+        pad_to = options.pad_to or ("longest" if rows.pads_to_longest else None)
+        fill = rows.pad_token_id if options.pad_token_id is None else options.pad_token_id
+        self._rows, self._options, self._name = rows, options, name
+        self._grid = Grid(name, tokens, rows.padding, pad_to)
+        self._tokens = self._grid.matrix(name, tokens, fill=fill or 0)
         self._check_fit(name, self._tokens)
 
     def fields(self) -> dict[str, Any]:
@@ -78,10 +83,16 @@ class _Answer:
             made["padding_mask"] = self._untyped(self._inputs(self._grid.tail()))
         if options.return_cu_seqlens:
             made |= self._bounds()
+        if options.return_document_ids:
+            made["document_ids"] = self._document_ids()
+        for name, function in options.collate_fields.items():
+            made[name] = self._collated(name, function)
         return made
 
     def _ignore(self, inputs: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Mask labels in place: padding, then the payload's loss mask, then what follows EOS."""
+        """Mask labels in place: padding, the payload's loss mask, first tokens of documents but
+        the row's own, then what follows EOS.
+        """  # noqa: D205
         options = self._options
         if self._grid.trailing is not None:
             labels[self._grid.tail()[:, 1:]] = options.ignore_index
@@ -89,26 +100,28 @@ class _Answer:
         if loss_mask is not None:
             unwanted = self._grid.matrix("loss_mask", loss_mask)[:, 1:] == 0
             labels[unwanted] = options.ignore_index
+        if options.mask_document_boundaries:
+            first = collate.labels_of_starts(self._starts, self._grid.width)
+            labels.reshape(-1)[first] = options.ignore_index  # contiguous, so this is a view
         if options.eos_mask_loss:
             labels[inputs == options.eos_token_id] = options.ignore_index
 
     def _positions(self) -> dict[str, Any]:
         if self._options.position_mode == "sequence":
-            rows, width = self._inputs(self._tokens).shape
-            numbers = collate.number_columns(rows, width, self._options.target.array)
+            numbers = collate.number_columns(
+                self._grid.rows, self._width, self._options.target.array
+            )
             return {"positions": self._typed(numbers)}
-        found = self._payload_positions()
-        return {} if found is None else {"positions": self._typed(found)}
-
-    def _payload_positions(self) -> NDArray[Any] | None:
         field = self._rows.field("positions")
-        if field is None:
-            return None
-        positions = self._grid.matrix("positions", field)
-        if self._grid.missing is not None:
-            collate.number_tails(positions, self._grid.missing)
+        if field is not None:
+            positions = self._grid.positions(field)
+        elif self._rows.lists_documents(self._name) and self._found_starts is not None:
+            starts, grid = self._found_starts, self._grid
+            positions = collate.count_from(starts, grid.rows, grid.width)
+        else:
+            return {}
         self._check_fit("positions", positions)
-        return self._inputs(positions)
+        return {"positions": self._typed(self._inputs(positions))}
 
     def _loss_mask(self, labels: NDArray[Any] | None) -> dict[str, Any]:
         """With labels, 1.0 where they count; without, the payload's mask in its own type."""
@@ -144,29 +157,80 @@ class _Answer:
         aligned = np.array_equal(lengths, self._grid.lengths)
         if aligned or self._options.return_labels:
             return self._inputs(self._grid.matrix(name, field))
-        if collate.unequal_rows(lengths):
-            refuse_unequal(name, lengths)
+        unequal = collate.unequal_rows(lengths)
+        if unequal:
+            one, other = unequal
+            raise DataError(
+                f"to_training: {name!r} must be as long in every row, got {lengths[one]} in row "
+                f"{one} and {lengths[other]} in row {other}; name it in collate_fields, with a "
+                "function that makes of such values what you need"
+            )
         return collate.stack(field.values, field.offsets)
 
-    def _bounds(self) -> dict[str, Any]:
-        positions = self._payload_positions()
-        if positions is None:
+    @cached_property
+    def _found_starts(self) -> NDArray[np.int64] | None:
+        return segment_starts(self._rows, self._grid, self._name, self._who_needs_starts())
+
+    def _who_needs_starts(self) -> str:
+        asked = ("return_cu_seqlens", "return_document_ids", "mask_document_boundaries")
+        found = next((name for name in asked if getattr(self._options, name)), "positions")
+        return found if found == "positions" else f"{found}=True"
+
+    @property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where segments begin in the whole matrix, before any shift."""
+        if self._found_starts is None:
             raise PlanError(
-                "to_training: return_cu_seqlens=True needs the field 'positions', and the rows "
-                "have none; pack with pack_flat(emit_positions=True)"
+                f"to_training: {self._who_needs_starts()} needs the field 'positions', and the "
+                "rows have none; pack with pack_flat(emit_positions=True), or give them positions "
+                "that are 0 where a document begins"
             )
-        starts = collate.segment_starts(positions)
-        if not starts[:, :1].all():
-            i = int((~starts[:, 0]).argmax())
-            raise DataError(
-                "to_training: return_cu_seqlens=True needs positions that start at 0, and those "
-                f"of row {i} start at {positions[i, 0]}; number every row from 0"
-            )
+        return self._found_starts
+
+    @property
+    def _width(self) -> int:
+        """Columns of the inputs."""
+        return max(self._grid.width - self._options.return_labels, 0)
+
+    @cached_property
+    def _input_starts(self) -> NDArray[np.int64]:
+        if not self._options.return_labels:
+            return self._starts
+        return collate.starts_of_inputs(self._starts, self._grid.width)
+
+    def _bounds(self) -> dict[str, Any]:
+        starts, rows, width = self._input_starts, self._grid.rows, self._width
         if self._options.flatten:
-            bounds, longest = collate.batch_bounds(starts)
+            bounds, longest = collate.batch_bounds(starts, rows * width)
             return {"cu_seqlens": self._untyped(bounds), "max_seqlen": longest}
-        bounds, longest = collate.row_bounds(starts)
+        bounds, longest = collate.row_bounds(starts, rows, width)
         return {"cu_seqlens": self._untyped(bounds), "max_seqlen": self._untyped(longest)}
+
+    def _document_ids(self) -> Any:
+        ids = collate.number_segments(
+            self._input_starts,
+            self._grid.rows,
+            self._width,
+            self._grid.content(),
+            running=self._options.flatten,
+        )
+        return self._untyped(ids)
+
+    def _collated(self, name: str, function: Callable[[list[Any]], Any]) -> Any:
+        values = None if name == self._name else self._rows.values(name)
+        if values is None:
+            known = nearest(name, {*map(str, self._rows.names())} - {self._name})
+            raise PlanError(
+                f"to_training: collate_fields must name fields of the payload, got {name!r}; "
+                f"{known}"
+            )
+        try:
+            return function(values)
+        except Exception as error:
+            raise ExecutionError(
+                f"to_training: collate_fields[{name!r}] failed on the values of {len(values)} "
+                f"rows: {type(error).__name__}: {error}"
+            ) from error
 
     def _inputs(self, matrix: NDArray[Any]) -> NDArray[Any]:
         return matrix[:, :-1] if self._options.return_labels else matrix
@@ -203,6 +267,8 @@ def _answer_of_nothing(options: TrainingOptions) -> dict[str, Any]:
         made["num_valid_tokens"] = 0
     if options.return_padding_mask:
         made["padding_mask"] = []
+    if options.return_document_ids:
+        made["document_ids"] = []
     if options.return_cu_seqlens:
         made["cu_seqlens"] = [0] if options.flatten else []
         made["max_seqlen"] = 0 if options.flatten else []

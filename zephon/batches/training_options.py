@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,10 @@ ALWAYS_GENERATED = (
     *("ids", "texts", "input_ids", "labels", "positions"),
     *("padding_mask", "num_valid_tokens", "cu_seqlens", "max_seqlen"),
 )
-_NEED_LABELS = ("return_num_valid_tokens", "return_loss_mask", "eos_mask_loss")
+_NEED_LABELS = (
+    *("return_num_valid_tokens", "return_loss_mask", "eos_mask_loss"),
+    "mask_document_boundaries",
+)
 _POSITION_MODES = ("preserve", "sequence")
 
 
@@ -42,6 +45,11 @@ class TrainingOptions:
     eos_mask_loss: bool
     eos_token_id: int | None
     position_mode: str
+    return_document_ids: bool
+    mask_document_boundaries: bool
+    pad_to: int | str | None
+    pad_token_id: int | None
+    collate_fields: Mapping[str, Callable[[list[Any]], Any]]
 
     def __post_init__(self) -> None:
         if not isinstance(self.tokens_field, str):
@@ -55,17 +63,29 @@ class TrainingOptions:
                 "to_training: position_mode must be 'preserve' or 'sequence', got "
                 f"{self.position_mode!r}; {known}"
             )
-        self._check_extra_fields()
+        self._check_fields()
         self._check_labels()
         self._check_eos()
+        self._check_padding()
 
-    def _check_extra_fields(self) -> None:
-        generated = {*ALWAYS_GENERATED, "loss_mask"} if self.return_labels else ALWAYS_GENERATED
+    def _check_fields(self) -> None:
+        generated = {*ALWAYS_GENERATED}
+        if self.return_labels:
+            generated.add("loss_mask")
+        if self.return_document_ids:
+            generated.add("document_ids")
         for name in self.extra_fields:
             if name in generated:
                 raise PlanError(
                     f"to_training: extra_fields must name fields of the payload, got {name!r}, "
                     "which to_training makes itself; leave it out"
+                )
+        for name in self.collate_fields:
+            if name in {*generated, "loss_mask", *self.extra_fields}:
+                why = "extra_fields names too" if name in self.extra_fields else "is made already"
+                raise PlanError(
+                    f"to_training: collate_fields must name fields of the payload, got {name!r}, "
+                    f"which {why}; leave it out"
                 )
 
     def _check_labels(self) -> None:
@@ -95,6 +115,31 @@ class TrainingOptions:
                 "tokenizer's eos_token_id"
             )
 
+    def _check_padding(self) -> None:
+        if isinstance(self.pad_to, str):
+            if self.pad_to != "longest":
+                raise PlanError(
+                    f"to_training: pad_to must be 'longest', a number of tokens or None, got "
+                    f"{self.pad_to!r}; {nearest(self.pad_to, ['longest'])}"
+                )
+        elif self.pad_to is not None and self.pad_to < 1:
+            raise PlanError(
+                f"to_training: pad_to must be at least 1, got {self.pad_to}; pass the length of "
+                "the longest row, or 'longest'"
+            )
+        if self.pad_token_id is None:
+            return
+        if self.pad_to is None:
+            raise PlanError(
+                f"to_training: pad_token_id={self.pad_token_id} needs pad_to, got None; pass "
+                "pad_to='longest', or the length that rows are padded to"
+            )
+        if self.pad_token_id < 0:
+            raise PlanError(
+                f"to_training: pad_token_id must be at least 0, got {self.pad_token_id}; pass the "
+                "tokenizer's pad_token_id"
+            )
+
 
 def options_of(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> TrainingOptions:
     """Check the arguments of one call.
@@ -114,9 +159,11 @@ def options_of(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> Trai
     for name in ("extra_fields", "exclude_fields"):
         checked[name] = _names(name, checked[name])
     checked["rename_fields"] = _renames(checked["rename_fields"])
+    checked["collate_fields"] = _functions(checked["collate_fields"])
     checked["ignore_index"] = _whole("ignore_index", checked["ignore_index"])
-    if checked["eos_token_id"] is not None:
-        checked["eos_token_id"] = _whole("eos_token_id", checked["eos_token_id"])
+    for name in ("eos_token_id", "pad_token_id", "pad_to"):
+        if checked[name] is not None and not (name == "pad_to" and isinstance(checked[name], str)):
+            checked[name] = _whole(name, checked[name])
     options = TrainingOptions(**checked)
     if options.eos_token_id is not None and not options.eos_mask_loss:
         warnings.warn(
@@ -146,6 +193,23 @@ def _renames(renames: Mapping[str, str] | None) -> Mapping[str, str]:
             f"{renames!r}; write rename_fields={{'input_ids': 'tokens'}}"
         )
     return renames
+
+
+def _functions(functions: Any) -> Mapping[str, Callable[[list[Any]], Any]]:
+    if functions is None:
+        return {}
+    if not isinstance(functions, Mapping):
+        raise TypeError(
+            "to_training: collate_fields must be a dict from fields to functions of their values, "
+            f"got {functions!r}; write collate_fields={{'image': stack_images}}"
+        )
+    for name, function in functions.items():
+        if not callable(function):
+            raise TypeError(
+                f"to_training: collate_fields[{name!r}] must be a function of the rows' values, "
+                f"got {function!r}; pass list to get them as they are"
+            )
+    return functions
 
 
 def _whole(argument: str, value: Any) -> int:

@@ -1,49 +1,60 @@
-"""The rows of one batch as ``to_training`` reads them, and the matrix that they lie in.
+"""The rows of one batch as ``to_training`` reads them.
 
-Fields are found by name, in the engine's columns first, then in payloads; either way they come as
-one array of values and one of offsets. Each error here names the row.
+Fields are found by name, in the engine's columns first, then in payloads, then in the documents
+that a payload lists as packed samples; always they come as one array of values and one of offsets.
+Each error here names the row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon import collate
 from zephon.batches.columns import BatchRows, TokenField, column_of, sample_ids
-from zephon.batches.identity import PAD_TOKEN_ID, SampleId
+from zephon.batches.grid import Field
+from zephon.batches.identity import PAD_TOKEN_ID, PLACEMENT, SampleId
+from zephon.batches.packed_samples import PACKED_SAMPLES, PackedSamples, Pieces
+from zephon.batches.payload_values import gather
 from zephon.batches.record import SampleRecord
 from zephon.batches.token_fields import TOKEN_FIELDS
 from zephon.errors import DataError, PlanError, nearest
-from zephon.tensors import is_array, numbers
-
-Field: TypeAlias = TokenField | NDArray[Any]  # the array: one value a row
+from zephon.tensors import is_array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingRows:
     """The rows of one batch.
 
     payloads: one a row; None: every field is in ``columns``.
-    columns: the engine's batch, whose fields lie over the payloads; None: records of a user.
+    columns: the engine's batch, whose fields lie over the payloads; None: records.
+    samples: the documents of each row, where payloads list them.
+    tags: of each record's meta; () for columns.
     padding: pad tokens at the end of each row, shape [rows], int64; None: no row has any.
-    pad_token_id: pads rows of unequal length; None: such rows are refused.
+    pad_token_id: the batch's own; None: it has none.
+    pads_to_longest: rows of unequal length are padded without being asked to.
+    one_document: every row is known to be one document, and no packer made it.
     """
 
     ids: list[SampleId]
     payloads: Sequence[Any] | None
     columns: BatchRows | None
+    samples: PackedSamples | None
+    tags: Sequence[Mapping[str, Any]]
     padding: NDArray[np.int64] | None
     pad_token_id: int | None
+    pads_to_longest: bool
+    one_document: bool
 
     @classmethod
     def of_columns(cls, rows: BatchRows) -> TrainingRows:
         """Read an engine's batch: no record is made; payloads only where the batch kept some."""
-        below = rows.payload
+        below = None if rows.packing == "sequences" else rows.payload
         payloads = None if below is None else [below.row(i) for i in range(len(rows))]
         if rows.fields and payloads is not None:
             payloads = [row if isinstance(row, Mapping) else {} for row in payloads]
@@ -51,20 +62,41 @@ class TrainingRows:
             ids=sample_ids(rows),
             payloads=payloads if rows.fields else payloads or [{}] * len(rows),
             columns=rows if rows.fields else None,
+            samples=None,
+            tags=(),
             padding=rows.padding,
-            pad_token_id=rows.pad_token_id if rows.pad_to_longest else None,
+            pad_token_id=rows.pad_token_id,
+            pads_to_longest=rows.pad_to_longest and rows.pad_token_id is not None,
+            one_document=not rows.packed,
         )
 
     @classmethod
-    def of_records(cls, records: Sequence[SampleRecord]) -> TrainingRows:
-        """Read records, whoever made them."""
-        pads = {record.meta.tags.get(PAD_TOKEN_ID) for record in records}
+    def of_records(cls, records: Sequence[SampleRecord], made_by: BatchRows | None) -> TrainingRows:
+        """Read records, whoever made them.
+
+        Args:
+            records: all of one batch.
+            made_by: the engine's batch that they are the rows of; None: a user put them together.
+        """
+        tags = [record.meta.tags for record in records]
+        payloads = [record.payload for record in records]
+        longest = {tag.get(PAD_TOKEN_ID) for tag in tags}
+        pads = longest | {(tag.get(PLACEMENT) or {}).get("pad_token_id") for tag in tags}
+        pads.discard(None)
         return cls(
             ids=[record.meta.sample_id for record in records],
-            payloads=[record.payload for record in records],
+            payloads=payloads,
             columns=None,
+            samples=_packed_samples(payloads),
+            tags=tags,
             padding=_padding_of(records),
-            pad_token_id=pads.pop() if len(pads) == 1 else None,
+            pad_token_id=made_by.pad_token_id
+            if made_by
+            else pads.pop()
+            if len(pads) == 1
+            else None,
+            pads_to_longest=len(longest) == 1 and None not in longest,
+            one_document=made_by is not None and not made_by.packed,
         )
 
     def texts(self) -> list[str]:
@@ -77,6 +109,9 @@ class TrainingRows:
     def names(self) -> Iterable[str]:
         """List the fields of the first row."""
         found = dict.fromkeys(self.payloads[0]) if self.payloads else {}
+        if self.samples is not None:
+            del found[PACKED_SAMPLES]
+            found |= dict.fromkeys(self.samples.names())
         if self.columns is not None:
             found |= dict.fromkeys((*self.columns.fields, *self.columns.masks))
         return found
@@ -84,7 +119,7 @@ class TrainingRows:
     def tokens(self, wanted: str) -> tuple[str, TokenField]:
         """Find the tokens under a name or "auto"; the name that they have comes with them."""
         if self.columns is None and self._payloads_are_arrays():
-            name, field = "payload", _gather("payload", list(self.payloads or ()))
+            name, field = "payload", gather("payload", list(self.payloads or ()))
         else:
             name = self._detected() if wanted == "auto" else wanted
             field = self.field(name)
@@ -105,16 +140,90 @@ class TrainingRows:
         column = None if self.columns is None else column_of(self.columns, name)
         if column is not None or not self.payloads or not isinstance(self.payloads[0], Mapping):
             return column
-        present = [row[name] for row in self.payloads if name in row]
+        present = self._values_above(name)
+        if present is not None:
+            return gather(name, present)
+        return None if self.samples is None else self.samples.field(name)
+
+    def values(self, name: str) -> list[Any] | None:
+        """List a payload field as it is, one value a row; None if no row has it.
+
+        Rows of ``pack_sequences`` give a list each, one value a document, None for a document
+        that has none, such as one that was cut.
+        """
+        if self.columns is not None and name in (*self.columns.fields, *self.columns.masks):
+            raise PlanError(
+                f"to_training: collate_fields must name fields of the payload, got {name!r}, which "
+                "has a value for every token; name it in extra_fields"
+            )
+        if self._below is not None:
+            return self._below.values(name)
+        if self.payloads and not isinstance(self.payloads[0], Mapping):
+            return None
+        above = self._values_above(name)
+        if above is not None or self.samples is None:
+            return above
+        return self.samples.values(name)
+
+    def lists_documents(self, tokens: str) -> bool:
+        """Whether rows are lists of documents, as ``pack_sequences`` makes them."""
+        if self.columns is not None:
+            return self.columns.packing == "sequences"
+        return self.samples is not None and tokens not in (self.payloads or ({},))[0]
+
+    def placed(self, tokens: str) -> Pieces | None:
+        """Give the documents that packing laid into each row; None if it is not known to have."""
+        if self.columns is not None:
+            spans = self.columns.spans
+            packed = self.columns.packed
+            return Pieces(lengths=spans.length, splits=spans.row_splits) if packed else None
+        if self.samples is None or not self.lists_documents(tokens):
+            return None
+        return self.samples.pieces(tokens)
+
+    def tagged(self, content: NDArray[np.int64]) -> Pieces | None:
+        """Give the documents of each row as its meta says; None if one says nothing.
+
+        Args:
+            content: tokens of each row without padding, shape [rows].
+        """
+        if self.one_document:
+            return Pieces(lengths=content, splits=np.arange(len(content) + 1))
+        found = [(tag.get(PLACEMENT) or {}).get("lengths") for tag in self.tags]
+        known = [lengths for lengths in found if lengths is not None]
+        if len(known) < len(self.ids):
+            return None
+        lengths = np.concatenate([np.array(row, np.int64) for row in known])
+        return Pieces(lengths=lengths, splits=np.cumsum([0, *map(len, known)]))
+
+    @cached_property
+    def _below(self) -> PackedSamples | None:
+        """The source rows under the documents of an engine's rows of ``pack_sequences``."""
+        rows = self.columns
+        if rows is None or rows.packing != "sequences":
+            return None
+        splits, whole = rows.spans.row_splits.tolist(), rows.spans.are_whole().tolist()
+        kept = rows.payload
+        found = [
+            kept.row(i) if kept is not None and all_of_it else {}
+            for i, all_of_it in enumerate(whole)
+        ]
+        found = [row if isinstance(row, Mapping) else {} for row in found]
+        return PackedSamples([found[a:b] for a, b in pairwise(splits)])
+
+    def _values_above(self, name: str) -> list[Any] | None:
+        """List a field of the payloads themselves; None if none has it."""
+        rows = self.payloads or ()
+        present = [row[name] for row in rows if name in row]
         if not present:
             return None
-        if len(present) < len(self.payloads):
-            missing = next(i for i, row in enumerate(self.payloads) if name not in row)
+        if len(present) < len(rows):
+            missing = next(i for i, row in enumerate(rows) if name not in row)
             raise DataError(
                 f"to_training: {name!r} must be in every row or in none, and row {missing} has "
-                f"none; its fields are {', '.join(sorted(map(str, self.payloads[missing])))}"
+                f"none; its fields are {', '.join(sorted(map(str, rows[missing])))}"
             )
-        return _gather(name, present)
+        return present
 
     def _detected(self) -> str:
         names = set(self.names())
@@ -140,74 +249,16 @@ class TrainingRows:
         )
 
 
-class Grid:
-    """How the rows of one batch lie in a matrix, as wide as their longest.
-
-    width: tokens in the longest row.
-    lengths: tokens of each row, its packed padding included; int64, shape [rows].
-    missing: columns without a token at the end of each row; None: no row is shorter than another.
-    trailing: columns of padding at the end of each row, of either kind; None: there is none.
-    """
-
-    __slots__ = ("_offsets", "lengths", "missing", "trailing", "width")
-
-    def __init__(self, name: str, tokens: TokenField, rows: TrainingRows) -> None:
-        self._offsets = tokens.offsets
-        self.lengths = tokens.offsets[1:] - tokens.offsets[:-1]
-        self.width = int(self.lengths.max())
-        self.missing = None
-        if int(self.lengths.min()) != self.width:
-            if rows.pad_token_id is None:
-                refuse_unequal(name, self.lengths)
-            self.missing = self.width - self.lengths
-        self.trailing = self.missing
-        if rows.padding is not None and rows.padding.any():
-            self._check_padding(rows.padding)
-            self.trailing = rows.padding if self.missing is None else rows.padding + self.missing
-
-    def matrix(self, name: str, field: Field, fill: int = 0) -> NDArray[Any]:
-        """Lay out a field that has a value for every token; a view where no row is padded."""
-        if not isinstance(field, TokenField):
-            self._refuse_length(name, 0, "a single value")
-        if field.offsets is not self._offsets:  # an engine's fields share one array of offsets
-            lengths = field.offsets[1:] - field.offsets[:-1]
-            differs = lengths != self.lengths
-            if differs.any():
-                i = int(differs.argmax())
-                self._refuse_length(name, i, f"{lengths[i]} values")
-        if self.missing is None:
-            return collate.stack(field.values, field.offsets)
-        return collate.pad_rows(field.values, field.offsets, fill)
-
-    def tail(self) -> NDArray[np.bool_]:
-        """Mark the padding: bool, shape [rows, width]."""
-        if self.trailing is None:
-            return np.zeros((len(self.lengths), self.width), np.bool_)
-        return collate.tail(self.width, self.trailing)
-
-    def _check_padding(self, padding: NDArray[np.int64]) -> None:
-        outside = (padding < 0) | (padding > self.lengths)
-        if outside.any():
-            i = int(outside.argmax())
-            raise DataError(
-                f"to_training: padding_length of row {i} must be 0 to {self.lengths[i]}, which is "
-                f"the row's length, got {padding[i]}; keep the packing tag that pack_flat gave"
-            )
-
-    def _refuse_length(self, name: str, i: int, came: str) -> NoReturn:
+def _packed_samples(payloads: Sequence[Any]) -> PackedSamples | None:
+    having = [isinstance(row, Mapping) and PACKED_SAMPLES in row for row in payloads]
+    if not any(having):
+        return None
+    if not all(having):
         raise DataError(
-            f"to_training: {name!r} must have one value a token, and row {i} has "
-            f"{self.lengths[i]} tokens and {came}; make it as long as the tokens"
+            f"to_training: {PACKED_SAMPLES!r} must be in every row or in none, and row "
+            f"{having.index(False)} has none; do not mix packed records with others in a batch"
         )
-
-
-def refuse_unequal(name: str, lengths: NDArray[np.int64]) -> NoReturn:
-    """Refuse rows that no matrix holds, naming two of them."""
-    one, other = collate.unequal_rows(lengths) or (0, 0)
-    raise DataError(
-        f"to_training: {name!r} must be as long in every row, got {lengths[one]} in row {one} and "
-        f"{lengths[other]} in row {other}; pack with pack_flat, or tokenize with padding='longest'"
-    )
+    return PackedSamples([row[PACKED_SAMPLES] for row in payloads])
 
 
 def _padding_of(records: Sequence[SampleRecord]) -> NDArray[np.int64]:
@@ -219,28 +270,3 @@ def _padding_of(records: Sequence[SampleRecord]) -> NDArray[np.int64]:
                 "keep the packing tag that pack_flat gave"
             )
     return np.array(lengths, np.int64)
-
-
-def _gather(name: str, values: Sequence[Any]) -> Field:
-    """Turn the values of one field, one a row, into arrays of numbers. Copies."""
-    rows: list[NDArray[Any]] = []
-    for i, value in enumerate(values):
-        array = numbers(value)
-        if array is None:
-            raise DataError(
-                f"to_training: {name!r} of row {i} must hold numbers of at most 64 bits in one "
-                f"regular array, got {_excerpt(value)}; leave the field out, or convert it with "
-                "map_transform"
-            )
-        rows.append(array)
-        if array.shape[1:] != rows[0].shape[1:] or array.ndim != rows[0].ndim:
-            raise DataError(
-                f"to_training: {name!r} must have one shape beside its length, got "
-                f"{rows[0].shape} in row 0 and {array.shape} in row {i}; make them alike"
-            )
-    return np.stack(rows) if not rows[0].ndim else TokenField(*collate.concatenate(rows))
-
-
-def _excerpt(value: Any) -> str:
-    shown = repr(value)
-    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"

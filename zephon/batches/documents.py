@@ -1,0 +1,75 @@
+"""Where the documents of each row begin: the one source of bounds, document ids and masks.
+
+What a packer placed is known by the spans of the engine's columns, or by the list of documents in
+a record of ``pack_sequences``. A record that only has positions is read by these: a segment begins
+where they are 0. No rule here looks at a token.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon import collate
+from zephon.batches.grid import Grid
+from zephon.batches.packed_samples import Pieces
+from zephon.batches.training_rows import TrainingRows
+from zephon.errors import DataError
+
+
+def segment_starts(
+    rows: TrainingRows, grid: Grid, tokens: str, asked: str
+) -> NDArray[np.int64] | None:
+    """Find where segments begin: documents or pieces of them, and the padding of each row.
+
+    Args:
+        rows: of the batch.
+        grid: the matrix that they lie in.
+        tokens: the token field.
+        asked: the argument that wants to know, for messages.
+
+    Returns:
+        shape [segments], rising, counted over the rows of the matrix laid end to end. Of a row
+        that holds anything, the first column is one. None: rows of a user that do not say.
+
+    Raises:
+        DataError: positions that do not begin at 0, or documents that do not make up the row.
+    """
+    pieces = rows.placed(tokens)
+    if pieces is None:
+        positions = rows.field("positions")
+        if positions is not None:
+            return _by_positions(grid.positions(positions), asked)
+        pieces = rows.tagged(_content(rows, grid))
+    if pieces is None:
+        return None
+    _check(pieces, _content(rows, grid))
+    return collate.piece_starts(pieces.lengths, pieces.splits, grid.trailing)
+
+
+def _by_positions(positions: NDArray[np.generic], asked: str) -> NDArray[np.int64] | None:
+    late = positions[:, :1] != 0
+    if late.any():
+        i = int(late[:, 0].argmax())
+        raise DataError(
+            f"to_training: {asked} needs positions that start at 0, and those of row {i} start at "
+            f"{positions[i, 0]}; number every row from 0"
+        )
+    return collate.zeros(positions)
+
+
+def _check(pieces: Pieces, content: NDArray[np.int64]) -> None:
+    ends = np.concatenate([[0], np.cumsum(pieces.lengths)])
+    sums = ends[pieces.splits[1:]] - ends[pieces.splits[:-1]]
+    differs = sums != content
+    if differs.any():
+        i = int(differs.argmax())
+        raise DataError(
+            f"to_training: row {i} was packed from documents of {sums[i]} tokens and holds "
+            f"{content[i]}; give rows that were changed positions that are 0 where a document "
+            "begins"
+        )
+
+
+def _content(rows: TrainingRows, grid: Grid) -> NDArray[np.int64]:
+    return grid.lengths if rows.padding is None else grid.lengths - rows.padding
