@@ -1,13 +1,15 @@
 """Lanes made by hand: documents whose tokens say where they come from, without any file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.morsel import TOKENS, Morsel
 from zephon.exec.operator import Operator
-from zephon.exec.policies import Each, Wrap
-from zephon.exec.rows import Block, Buffer
+from zephon.exec.policies import Chain, Wrap
+from zephon.exec.block import Block, Buffer
 from zephon.exec.segment import Segment
 from zephon.planner.physical import RowLayout
 from zephon.work.course import Courses
@@ -15,7 +17,7 @@ from zephon.work.lane_stream import LaneStream
 from zephon.work.refs import Refs
 from zephon.work.token_lane import TokenLane
 
-LAYOUT = RowLayout(tokens_field="input_ids", positions=True, packed=True)
+LAYOUT = RowLayout(tokens_field="input_ids", positions=True)
 
 
 class Counted(LaneStream):
@@ -115,6 +117,39 @@ class Numbered(Operator):
         return Morsel(rows.refs, _tokens(first, length))
 
 
+class Measured(Operator):
+    """Measures rows: a length and a weight that the row's number gives."""
+
+    label = "measure"
+
+    def run(self, rows):
+        length, weight = measures_of(rows.refs)
+        return replace(rows, measures={"length": length, "weight": weight.view(np.int64)})
+
+
+def measures_of(refs):
+    """Give the length and the weight of rows, as ``Measured`` makes them."""
+    return refs.row * 5 % 7 + 1, refs.row / 8 + refs.component
+
+
+class Splits(Operator):
+    """Makes two rows of each that has an even number, and marks them."""
+
+    label = "split"
+
+    def run(self, rows):
+        twice = np.where(rows.refs.row % 2 == 0, 2, 1)
+        parent = np.repeat(np.arange(len(rows.refs)), twice)
+        child = np.arange(len(parent)) - np.repeat(np.cumsum(twice) - twice, twice)
+        refs = replace(
+            rows.refs.take(parent),
+            child=child.astype(np.int32),
+            last_child=child == twice[parent] - 1,
+        )
+        measures = {name: values[parent] for name, values in rows.measures.items()}
+        return Morsel(refs, rows.columns.take(pa.array(parent)), None, measures)
+
+
 def _tokens(first, length):
     offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     values = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], length)
@@ -141,18 +176,20 @@ def segment_of(lengths, *more, layout=LAYOUT):
     return Segment([[Numbered(lengths), *more]], layout, where)
 
 
-def lane_of(lengths, policy, *, lane=0, components=1, state=None):
-    return LaneRun(lane, Counted(len(lengths), lane, components), policy, components, state)
+def lane_of(lengths, chain, *, lane=0, components=1, state=None, measures=()):
+    stream = Counted(len(lengths), lane, components)
+    return LaneRun(lane, stream, chain, components, state, measures)
 
 
-def policy_of(max_length):
+def chain_of(max_length):
     """Wrap into rows of this length; None makes each document a row."""
-    return Each() if max_length is None else Wrap(max_length)
+    return Chain() if max_length is None else Chain([Wrap(max_length)])
 
 
-def push(run, lengths, sizes):
+def push(run, lengths, sizes, *more):
     """Push the lane's documents in blocks of the given sizes, the last one over again."""
-    segment, at, sizes = segment_of(lengths), run.intakes[0].next_draw, list(sizes) or [1]
+    segment, sizes = segment_of(lengths, *more), list(sizes) or [1]
+    at = run.intakes[0].next_draw
     while at < len(lengths):
         size = max(1, sizes.pop(0) if len(sizes) > 1 else sizes[0])
         (block,) = segment.run([run.intakes[0].stream.draw(at, size)])
@@ -161,7 +198,7 @@ def push(run, lengths, sizes):
         yield at
 
 
-def block_of(documents, *, lane=0, first=0, payload=None, **aligned):
+def block_of(documents, *, lane=0, first=0, payload=None, measures=None, **aligned):
     """Make a block, in a buffer of its own, of documents given as lists of tokens."""
     rows = np.arange(first, first + len(documents))
     refs = Refs.of(
@@ -175,4 +212,5 @@ def block_of(documents, *, lane=0, first=0, payload=None, **aligned):
     tokens = np.array([t for document in documents for t in document], np.int32)
     columns = {"input_ids": tokens, **{name: np.array(v, np.int32) for name, v in aligned.items()}}
     buffer = Buffer(columns, len(tokens), len(tokens))
-    return Block(refs, buffer, np.cumsum([0, *map(len, documents)]), payload)
+    offsets = np.cumsum([0, *map(len, documents)])
+    return Block(refs, buffer, offsets, payload, measures=measures or {})

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.exec.test_checkpoint import PLANS, planned
 from tests.properties.recipes import lengths, packed, source, text_dataset, token_dataset
 from tests.written import dataset, pipeline, texts_to_tokens
 from zephon import Pipeline
@@ -138,6 +139,7 @@ def test_before_the_first_batch_nothing_is_drawn():
         "rows_drawn": 0,
         "tokens_made": 0,
         "tokens_delivered": 0,
+        "share_delivered": 0.0,
         "tokens_held": 0,
         "tokens_dropped": {},
     }
@@ -280,3 +282,50 @@ def test_a_resumed_run_ends_with_the_numbers_of_the_straight_one(mode, stop):
     items.close()
     list(resumed)
     assert balanced(resumed.accounting()) == balanced(straight.accounting())
+
+
+# Several policies
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_plan_accounts_for_every_token_at_every_position(plan):
+    """What policies hold, and what they threw away, is neither delivered nor lost."""
+    pipe, delivered = planned(plan), Counter()
+    items = iter(pipe)
+    for item in items:
+        for record in getattr(item, "records", [item]):
+            for component, tokens in record.meta.component_token_counts.items():
+                delivered[NAMES[component]] += tokens
+        found = balanced(pipe.accounting())
+        counted = {name: part["tokens_delivered"] for name, part in found.items()}
+        assert counted == {name: delivered[name] for name in NAMES}
+        shares = [part["share_delivered"] for part in found.values()]
+        assert sum(shares) == pytest.approx(1.0)
+        assert planned(plan).restore(pipe.checkpoint()).accounting() == found
+    at_end = balanced(pipe.accounting())
+    assert total(at_end, "tokens_held") == 0
+    again = planned(plan)
+    list(again)
+    assert again.accounting() == at_end
+
+
+def test_documents_that_fit_no_row_are_dropped_by_their_reason():
+    pipe = Pipeline(source([token_dataset("prose", [5, 9, 4, 20, 3], 1)], shuffle_within_shard=False))
+    pipe.pack_flat(8, num_bins=1, pad_token_id=0).batch(1, drop_last=False)
+    assert len(list(pipe.options(runner="inline"))) == 2
+    (part,) = balanced(pipe.accounting()).values()
+    assert part["tokens_dropped"] == {"oversized": 29}
+    assert (part["rows_drawn"], part["tokens_made"], part["tokens_delivered"]) == (5, 41, 12)
+
+
+def test_what_a_shuffle_holds_is_held():
+    pipe = Pipeline(source([token_dataset("prose", [10] * 50, 1)]))
+    pipe.shuffle(16).pack_flat(10, algorithm="wrap").batch(1).options(runner="inline")
+    items = iter(pipe)
+    for _ in range(5):
+        next(items)
+    (part,) = balanced(pipe.accounting()).values()
+    items.close()
+    assert part["tokens_delivered"] == 50
+    assert part["tokens_held"] == part["tokens_made"] - 50 > 0
+    assert part["tokens_dropped"] == {}

@@ -4,6 +4,7 @@ import base64
 import copy
 import json
 import re
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -13,13 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.properties.recipes import packed, rows, token_dataset
+from tests.exec.by_hand import Measured, Splits, lane_of, push
+from tests.exec.policies.small import HoldLast, UpTo
+from tests.properties.recipes import lengths, packed, rows, source, token_dataset
 from tests.written import dataset, in_order
 from zephon import Pipeline
 from zephon.errors import CheckpointError
-from zephon.exec.checkpoint import VERSION, from_any, pack, to_bytes, unpack
+from zephon.exec import lane_run
+from zephon.exec.checkpoint import (
+    VERSION,
+    from_any,
+    lane_from_dict,
+    lane_to_dict,
+    pack,
+    to_bytes,
+    unpack,
+)
+from zephon.exec.policies import Chain, Wrap
 
 INT64 = np.iinfo(np.int64)
+HEAD = b"ZEPHONCP" + VERSION.to_bytes(2, "big")
 
 
 def small():
@@ -177,8 +191,8 @@ def test_foreign_bytes_are_refused(noise, like):
     head = {
         "": b"",
         "head": b"ZEPHONCP",
-        "head and version": b"ZEPHONCP\x00\x01",
-        "zstd": b"ZEPHONCP\x00\x01",
+        "head and version": HEAD,
+        "zstd": HEAD,
     }[like]
     body = zstd.compress(noise) if like == "zstd" else noise
     with pytest.raises(CheckpointError):
@@ -189,7 +203,7 @@ def test_foreign_bytes_are_refused(noise, like):
     "content", [None, 5, "state", [1, 2], {}, {1: 2}, {"format": "zephon.checkpoint"}, [[[]]]]
 )
 def test_bytes_that_hold_something_else_are_refused(content):
-    data = b"ZEPHONCP\x00\x01" + zstd.compress(msgspec.msgpack.encode(content))
+    data = HEAD + zstd.compress(msgspec.msgpack.encode(content))
     with pytest.raises(CheckpointError):
         small().restore(data)
 
@@ -259,14 +273,155 @@ def test_a_number_off_by_one_is_found(state):
 # Versions
 
 
-def test_a_newer_version_is_refused_in_both_forms(state):
-    message = rf"checkpoint version 7 is newer than the supported version {VERSION}; upgrade zephon"
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (7, f"version 7 is newer than the supported version {VERSION}; upgrade zephon"),
+        (1, f"version 1 is older than the supported version {VERSION}; restore it with the rel"),
+    ],
+)
+def test_another_version_is_refused_in_both_forms(state, version, message):
     with pytest.raises(CheckpointError, match=message):
-        small().restore({**state, "version": 7})
+        small().restore({**state, "version": version})
     data = bytearray(to_bytes(state))
-    data[8:10] = (7).to_bytes(2, "big")
+    data[8:10] = version.to_bytes(2, "big")
     with pytest.raises(CheckpointError, match=message):
         small().restore(bytes(data))
+
+
+# Several policies
+
+
+def twice_the_tokens(row):
+    return 2 * len(row["input_ids"])
+
+
+def shuffled_and_wrapped(pipe):
+    return pipe.shuffle(7, seed=3).pack_flat(11, algorithm="wrap").batch(2, drop_last=False)
+
+
+def shuffled_twice(pipe):
+    pipe.shuffle(5, algorithm="block").pack_flat(16, num_bins=3, pad_token_id=0)
+    return pipe.shuffle(4).batch(1)
+
+
+def mixed_and_packed(pipe):
+    pipe.ensure_mixture(max_buffer_size=6)
+    pipe.pack_flat(16, algorithm="best_fit_decreasing", candidate_pool_size=8, pad_token_id=0)
+    return pipe.batch(1)
+
+
+def measured_and_mixed(pipe):
+    pipe.pack_sequences(30, num_bins=4, length_fn=twice_the_tokens)
+    return pipe.ensure_mixture(weight_by="samples")
+
+
+PLANS = (shuffled_and_wrapped, shuffled_twice, mixed_and_packed, measured_and_mixed)
+
+
+def planned(plan, **work):
+    found = [token_dataset("prose", lengths(1, 30, 12), 3), token_dataset("code", lengths(2, 20), 2)]
+    settings = {"chunk_size": 8, "shuffle_within_shard": True, **work}
+    pipe = Pipeline(source(found, {"prose": 0.7, "code": 0.3}, **settings))
+    return plan(pipe).options(runner="inline")
+
+
+def payloads(item):
+    return [record.payload for record in getattr(item, "records", [item])]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("counted", ["rows", "tokens"])
+def test_every_plan_goes_on_from_every_position(plan, counted):
+    """To the last row, which only the end of the data let go."""
+    work = {"mixture_unit": "tokens"} if counted == "tokens" else {}
+    straight = planned(plan, **work)
+    items = iter(straight)
+    states, found = [straight.checkpoint()], []
+    for item in items:
+        found.append(payloads(item))
+        states.append(straight.checkpoint())
+    assert states[-1]["lanes"]["0"]["ended"]
+    assert not states[0]["lanes"]["0"]["ended"]
+    for at, saved in enumerate(states):
+        again = planned(plan, **work).restore(json.loads(json.dumps(saved)))
+        assert again.checkpoint() == saved
+        assert [payloads(item) for item in again] == found[at:]
+
+
+def lane_of_two_policies():
+    """Write down a lane of two policies that both hold documents, with splits and measures."""
+    chain = Chain([UpTo(9), HoldLast(2), HoldLast(1)])
+    with mock.patch.object(lane_run, "TICK", 8):
+        run = lane_of([4] * 50, chain, measures=("length", "weight"))
+        list(push(run, [4] * 50, [50], Measured(), Splits()))
+    return chain, run.history.state_at(run.rows_placed)
+
+
+def test_a_lane_reads_back_as_it_was_written():
+    _, state = lane_of_two_policies()
+    saved = json.loads(json.dumps(lane_to_dict(state)))
+    again = lane_from_dict(0, saved)
+    assert lane_to_dict(again) == saved
+    assert len(again.tick.stages) == 3
+    assert [len(held.units) for held in again.tick.stages[1:]] == [2, 1]
+    for held, before in zip(again.tick.stages, state.tick.stages, strict=True):
+        assert held.units.splits.tolist() == before.units.splits.tolist()
+        assert held.units.start.tolist() == before.units.start.tolist()
+        assert held.units.length.tolist() == before.units.length.tolist()
+        assert {k: v.tolist() for k, v in held.numbers.items()} == {
+            k: v.tolist() for k, v in before.numbers.items()
+        }
+    assert again.tick.known.measures.tolist() == state.tick.known.measures.tolist()
+    assert again.tick.known.refs.child.tolist() == state.tick.known.refs.child.tolist()
+    assert again.log.measures.tolist() == state.log.measures.tolist()
+
+
+def test_a_document_that_several_pieces_belong_to_is_written_once():
+    chain = Chain([Wrap(3), HoldLast(7)])
+    run = lane_of([20] * 1025, chain)
+    list(push(run, [20] * 1025, [1025]))
+    saved = lane_to_dict(run.state_at(run.rows_placed))
+    assert saved["tick"] == 1024
+    assert unpack(saved["documents"]["row"]).tolist() == [1022, 1023]
+    assert unpack(saved["stages"][0]["document"]).tolist() == [1]
+    assert unpack(saved["stages"][1]["document"]).tolist() == [0, 1, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        (("stages", 1, "document"), [10**6] * 6),  # documents that are not there
+        (("stages", 1, "document"), [-1] * 6),
+        (("stages", 1, "document"), [0]),  # fewer pieces than starts
+        (("stages", 1, "sizes"), [1]),  # units that do not take all pieces
+        (("stages", 1, "sizes"), [-1, 2]),
+        (("stages", 1, "start"), []),
+        (("stages", 2, "length"), [1] * 99),
+        (("documents", "length"), [1]),
+        (("documents", "measures", 0), [1]),
+        (("documents", "child"), []),
+        (("log", "measures", 0), [1]),
+        (("log", "length"), [1]),
+        (("drawn", "tokens"), [1, 2]),
+    ],
+)
+def test_parts_of_a_lane_that_do_not_fit_are_refused(path, values):
+    saved = lane_to_dict(lane_of_two_policies()[1])
+    with pytest.raises(CheckpointError, match="restore: lane 0 of the checkpoint is damaged"):
+        lane_from_dict(0, with_part(saved, path, pack(np.array(values, np.int64))))
+
+
+def test_states_of_other_policies_are_refused():
+    chain, state = lane_of_two_policies()
+    saved = lane_to_dict(state)
+    message = "restore: lane 0 of the checkpoint does not fit the steps of this pipeline"
+    with pytest.raises(CheckpointError, match=message):
+        fewer = lane_from_dict(0, {**saved, "stages": saved["stages"][:2]})
+        lane_of([4] * 50, chain, measures=("length", "weight"), state=fewer)
+    with pytest.raises(CheckpointError, match=message):
+        other = lane_from_dict(0, with_part(saved, ("stages", 1, "numbers"), {}))
+        lane_of([4] * 50, chain, measures=("length", "weight"), state=other)
 
 
 # What is inside

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.exec.by_hand import lane_of, policy_of, token_lane
+from tests.exec.by_hand import chain_of, lane_of, token_lane
 from zephon.exec.filling import MergedLane, Sizes, WholeLane, filling_of
 from zephon.exec.lane_run import LaneRun
 
@@ -16,7 +16,7 @@ def merged(weights, tokens, *, lane_bytes=1 << 20, lengths=None, endless=None, *
     lengths = lengths or [[n] * 10 for n in tokens]
     endless = range(len(tokens)) if endless is None else endless
     lane = token_lane(lengths, weights, endless=endless, **settings)
-    run = LaneRun(0, lane, policy_of(None), len(tokens))
+    run = LaneRun(0, lane, chain_of(None), len(tokens))
     return run, filling_of(run, Sizes(100.0, [4.0 * n for n in tokens]), lane_bytes)
 
 
@@ -25,7 +25,7 @@ def bytes_of(plan, tokens):
 
 
 def test_a_whole_lane_reads_as_many_rows_as_fit():
-    run = lane_of([10] * 50, policy_of(None))
+    run = lane_of([10] * 50, chain_of(None))
     filling = filling_of(run, Sizes(40.0, [40.0]), 1000)
     assert isinstance(filling, WholeLane)
     assert filling.plan(400) == [(0, 10)]
@@ -34,6 +34,15 @@ def test_a_whole_lane_reads_as_many_rows_as_fit():
     assert filling.has_more()
     run.intakes[0].next_draw = 50
     assert (filling.has_more(), filling.held()) == (False, 2000)
+
+
+def test_nothing_is_read_for_a_lane_that_has_ended():
+    """A lane may be restored behind its end, where nothing says that no draw follows."""
+    run = lane_of([10] * 50, chain_of(None))
+    filling = filling_of(run, Sizes(40.0, [40.0]), 1000)
+    assert filling.has_more()
+    run.end()
+    assert not filling.has_more()
 
 
 def test_strands_get_tokens_by_their_shares():

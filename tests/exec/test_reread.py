@@ -6,6 +6,7 @@ from itertools import islice
 import pytest
 
 from tests.properties.recipes import source
+from tests.written import dataset
 from zephon import Dataset, Pipeline
 from zephon.errors import CheckpointError
 
@@ -21,17 +22,24 @@ def written(folder, lengths):
     return Dataset.from_path("lists", str(folder))
 
 
-def pipeline(dataset):
-    return (
-        Pipeline(source([dataset]))
-        .pack_flat(max_length=7, algorithm="wrap")
-        .batch(1)
-        .options(runner="inline")
-    )
+def wrapped(pipe):
+    return pipe.pack_flat(max_length=7, algorithm="wrap")
 
 
-def state_after(dataset, batches):
-    running = pipeline(dataset)
+def shuffled(pipe):
+    """Several policies hold documents, and what one has let go another one holds."""
+    return wrapped(pipe.shuffle(3)).shuffle(2)
+
+
+PLANS = (wrapped, shuffled)
+
+
+def pipeline(dataset, plan=wrapped):
+    return plan(Pipeline(source([dataset]))).batch(1).options(runner="inline")
+
+
+def state_after(dataset, batches, plan=wrapped):
+    running = pipeline(dataset, plan)
     items = iter(running)
     found = [batch.to_training()["input_ids"].tolist() for batch in islice(items, batches)]
     state = running.checkpoint()
@@ -42,18 +50,47 @@ def state_after(dataset, batches):
 LENGTHS = [5, 4, 10, 3, 2, 6, 5, 4, 3, 7]
 
 
-def test_held_documents_are_read_again(tmp_path):
-    dataset = written(tmp_path / "d", LENGTHS)
-    whole = [batch.to_training()["input_ids"].tolist() for batch in pipeline(dataset)]
+@pytest.mark.parametrize("plan", PLANS)
+def test_held_documents_are_read_again(tmp_path, plan):
+    data = written(tmp_path / "d", LENGTHS)
+    whole = [batch.to_training()["input_ids"].tolist() for batch in pipeline(data, plan)]
     for batches in range(len(whole)):
-        head, state = state_after(dataset, batches)
-        again = pipeline(Dataset.from_path("lists", str(tmp_path / "d"))).restore(state)
+        head, state = state_after(data, batches, plan)
+        again = pipeline(Dataset.from_path("lists", str(tmp_path / "d")), plan).restore(state)
         rest = [batch.to_training()["input_ids"].tolist() for batch in again]
         assert head + rest == whole
 
 
-def test_a_held_document_of_another_length_is_refused(tmp_path):
-    _, state = state_after(written(tmp_path / "d", LENGTHS), 1)  # five tokens of two documents
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_held_document_of_another_length_is_refused(tmp_path, plan):
+    _, state = state_after(written(tmp_path / "d", LENGTHS), 1, plan)
     changed = written(tmp_path / "d", [length + 1 for length in LENGTHS])
     with pytest.raises(CheckpointError, match=r"lane 0 have other lengths .* the data changed"):
-        list(pipeline(changed).restore(state))
+        list(pipeline(changed, plan).restore(state))
+
+
+def test_splits_are_found_again_among_those_of_their_row(tmp_path, tokenizer_file):
+    """A row's splits are made together, and some of them may be delivered already."""
+    texts = [{"text": "the tree and the wood " * (1 + n % 4)} for n in range(12)]
+
+    def job():
+        pipe = Pipeline(source([dataset("jsonl", tmp_path / "d", texts)])).shuffle(3)
+        pipe.tokenize(
+            tokenizer_id=tokenizer_file,
+            field="text",
+            split_long_samples=True,
+            max_length=5,
+            preserve_upstream_payload=True,
+        )
+        return pipe.shuffle(4).options(runner="inline")
+
+    def told(record):
+        return record.meta.sample_id, record.meta.lineage, record.payload
+
+    whole, states, pipe = [], [], job()
+    for record in pipe:
+        whole.append(told(record))
+        states.append(pipe.checkpoint())
+    assert len({(ids, lineage) for ids, lineage, _ in whole}) == len(whole) > 30
+    for at, state in enumerate(states):
+        assert [told(record) for record in job().restore(state)] == whole[at + 1 :]

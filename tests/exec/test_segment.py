@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exec.by_hand import LAYOUT, Counted, Numbered, lane_of, policy_of, segment_of, token
+from tests.exec.by_hand import LAYOUT, Counted, Numbered, chain_of, lane_of, segment_of, token
 from tests.written import lines
 from zephon import Dataset, InMemoryShard, MixtureSpec, Pipeline, StaticMixtureWorkSource
 from zephon.errors import DataError, ExecutionError
 from zephon.exec.launch import locate
 from zephon.exec.morsel import TOKENS, Morsel
-from zephon.exec.operator import Operator
+from zephon.exec.operator import Operator, RowError
 from zephon.exec.segment import Segment
+from zephon.io.fields import NUMBERS, Column
 from zephon.planner.physical import RowLayout
 from zephon.work.refs import Refs
 
@@ -195,7 +197,7 @@ def test_every_component_is_located_by_its_own_shards(tmp_path):
 def test_a_lane_reaches_its_failure_after_the_rows_before_it():
     bad = Refuses({(0, 6)}, DataError)
     (block,) = segment_of(LENGTHS, bad).run(draws((0, 0, 12)))
-    run = lane_of(LENGTHS, policy_of(4))
+    run = lane_of(LENGTHS, chain_of(4))
     run.push(block)
     assert run.rows_placed == sum(LENGTHS[:6]) // 4
     assert run.failure is block.failure
@@ -218,6 +220,82 @@ def test_columns_beside_the_tokens_must_fit_them():
     (block,) = segment.run(draws((0, 2, 3)))
     assert isinstance(block.failure, ExecutionError)
     assert "'mask' must have one value a token of 'input_ids'" in str(block.failure)
+
+
+class Measures(Operator):
+    """Measures each row by its number; refuses the rows named."""
+
+    label = "measure"
+
+    def __init__(self, bad=(), cause=None):
+        self.bad = set(bad)
+        self.cause = cause
+
+    def run(self, rows):
+        for position, row in enumerate(rows.refs.row.tolist()):
+            if row in self.bad:
+                raise RowError(position, f"{row} is no good", "mend it") from self.cause
+        return replace(rows, measures={**rows.measures, "length": rows.refs.row * 10})
+
+
+def test_measures_go_with_their_documents():
+    blocks = segment_of(LENGTHS, Measures()).run(draws((2, 0, 4), (0, 3, 7), (1, 0, 0)))
+    assert [block.measures["length"].tolist() for block in blocks] == [
+        [0, 10, 20, 30], [30, 40, 50, 60], [],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", [None, ZeroDivisionError("no")])
+def test_a_bad_row_is_located_wherever_it_stands(cause):
+    (block,) = segment_of(LENGTHS, Measures({5}, cause)).run(draws((0, 0, 9)))
+    assert block.measures["length"].tolist() == [0, 10, 20, 30, 40]
+    assert documents(block) == wanted(LENGTHS, 0, range(5))
+    assert type(block.failure) is (DataError if cause is None else ExecutionError)
+    assert block.failure.__cause__ is cause
+    assert str(block.failure) == "measure: 5 is no good on row 5; mend it"
+
+
+def test_a_document_that_must_not_be_packed_is_a_bad_row():
+    layout = RowLayout(tokens_field="input_ids", max_document=5, max_document_call="pack_sequences")
+    (block,) = segment_of(LENGTHS, layout=layout).run(draws((0, 0, 12)))
+    assert documents(block) == wanted(LENGTHS, 0, range(7))
+    assert isinstance(block.failure, DataError)
+    assert str(block.failure) == (
+        "pack_sequences: Sequence length 7 exceeds max_length 5 on row 7; pass "
+        "drop_oversized=True, or tokenize with split_long_samples"
+    )
+
+
+@pytest.mark.parametrize("tokens_field", ["input_ids", None])
+def test_a_measured_length_counts_instead_of_tokens(tokens_field):
+    layout = RowLayout(tokens_field=tokens_field, max_document=80)
+    (block,) = segment_of(LENGTHS, Measures(), layout=layout).run(draws((0, 0, 12)))
+    assert block.refs.row.tolist() == list(range(9))
+    assert "pack_flat: Sequence length 90 exceeds max_length 80 on row 9" in str(block.failure)
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_aligned_columns_keep_their_kind(kind):
+    class Adds(Operator):
+        """Adds a column whose values begin elsewhere in memory than those of the tokens."""
+
+        label = "add"
+
+        def run(self, rows):
+            tokens = rows.columns.column("input_ids")
+            length = np.diff(tokens.offsets.to_numpy())
+            values = [[1] * 40, *([n % 2] * n for n in length.tolist())]
+            number = pa.array(values, Column("n", kind).type).slice(1)
+            return Morsel(
+                rows.refs, pa.RecordBatch.from_arrays([tokens, number], ["input_ids", "n"])
+            )
+
+    layout = RowLayout(tokens_field="input_ids", aligned=("n",), aligned_kinds=(kind,))
+    for block in segment_of(LENGTHS, Adds(), layout=layout).run(draws((0, 0, 4), (1, 0, 8))):
+        found = block.buffer.columns["n"]
+        assert found.dtype == np.dtype(kind)
+        for a, b in itertools.pairwise(block.offsets.tolist()):
+            assert found[a:b].tolist() == [(b - a) % 2] * (b - a)
 
 
 @pytest.mark.parametrize("runner", ["inline", "threads"])

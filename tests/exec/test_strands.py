@@ -2,7 +2,6 @@
 
 import json
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exec.by_hand import LAYOUT, NumberedStrands, policy_of, token_lane
+from tests.exec.by_hand import (
+    LAYOUT,
+    Measured,
+    NumberedStrands,
+    Splits,
+    chain_of,
+    token_lane,
+)
+from tests.exec.policies.small import HoldLast, UpTo, Weighing
 from zephon.errors import CheckpointError
 from zephon.exec import lane_run
 from zephon.exec.checkpoint import lane_from_dict, lane_to_dict
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator
+from zephon.exec.policies import Chain, Together, Wrap
+from zephon.exec.policies.apart import Apart
 from zephon.exec.reread import read_again
 from zephon.exec.runners import InlineRunner, ThreadsRunner
 from zephon.exec.segment import Segment
@@ -25,8 +34,9 @@ from zephon.exec.supply import Supply
 PLENTY = 1 << 40
 
 
-def run_of(lane, max_length=None, state=None):
-    return LaneRun(lane.lane, lane, policy_of(max_length), len(lane.strands), state)
+def run_of(lane, max_length=None, state=None, chain=None, measures=()):
+    chain = chain_of(max_length) if chain is None else chain
+    return LaneRun(lane.lane, lane, chain, len(lane.strands), state, measures)
 
 
 def segment_of(lengths, *more):
@@ -135,13 +145,13 @@ def test_letting_go_of_documents_changes_no_other(lanes, task, weights, seed):
             waiting.remove(run)
         for _ in range(rng.integers(3)):
             for rows in run.take(int(rng.integers(run.rows_placed - run.rows_taken + 1))):
-                assert tokens_of(run, rows.seq) == made_of(run, rows.seq)
+                assert tokens_of(run, rows.rows.seq) == made_of(run, rows.rows.seq)
             run.release()
         for part in run.held.parts.values():
             assert 0 <= part.buffer.live <= part.buffer.size
     for run in runs:
         for rows in run.take(run.rows_placed - run.rows_taken):
-            assert tokens_of(run, rows.seq) == made_of(run, rows.seq)
+            assert tokens_of(run, rows.rows.seq) == made_of(run, rows.rows.seq)
         run.release()
         assert not any(part.waiting for part in run.held.parts.values())
 
@@ -153,7 +163,7 @@ def fetched(run):
             (intake.next_draw - int(drawn)) * (4 * size + 256)
             for intake, drawn, size in zip(run.intakes, run.rows_drawn, SIZES, strict=True)
         )
-        + 4 * run.tokens_waiting
+        + 4 * run.tokens_placed
     )
 
 
@@ -249,16 +259,17 @@ def _often(monkeypatch):
     monkeypatch.setattr(lane_run, "TICK", 8)
 
 
-def push(run, lengths, sizes):
+def push(run, lengths, sizes, *more):
     """Push to whichever strand is wanted, in blocks of given sizes."""
-    segment, number = segment_of(lengths), 0
+    segment, number = segment_of(lengths, *more), 0
     while (strand := run.wants) is not None:
         intake = run.intakes[strand]
         size = sizes[number % len(sizes)]
         number += 1
-        (block,) = segment.run([intake.stream.draw(intake.next_draw, size)])
-        intake.next_draw += len(block.refs)
-        run.push(block, strand, len(block.refs))
+        draws = intake.stream.draw(intake.next_draw, size)
+        (block,) = segment.run([draws])
+        intake.next_draw += len(draws)
+        run.push(block, strand, len(draws))
         yield
 
 
@@ -305,25 +316,74 @@ def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(data, max_leng
     assert again.tokens_made.tolist() == whole.tokens_made.tolist()
 
 
+CHAINS = {
+    "held back, wrapped": Chain([HoldLast(3), Wrap(7)]),
+    "wrapped, held back": Chain([Wrap(5), HoldLast(2)]),
+    "weights in force": Chain([Weighing(), HoldLast(4), Weighing()]),
+    "joined by measure": Chain([Together(), UpTo(20), HoldLast(1)]),
+    "rows together, apart": Chain([Together(), HoldLast(3), Apart(), Wrap(9)]),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+@pytest.mark.usefixtures("_often")
+@settings(max_examples=10, deadline=None)
+@given(st.data(), st.lists(st.integers(1, 9), min_size=1, max_size=4))
+def test_every_policy_of_a_chain_goes_on_from_any_state(chain, data, sizes):
+    """Measures, splits and weights in force are as before; the end lets go what was held back."""
+    lengths, parts = lane_settings(data)
+    parts["endless"] = ()
+
+    def start(state=None):
+        return run_of(token_lane(lengths, **parts), None, state, chain, ("length", "weight"))
+
+    def run_to_the_end(run, sizes):
+        if not run.ended:
+            yield from push(run, lengths, sizes, Measured(), Splits())
+            run.end()
+        yield
+
+    whole = start()
+    wanted = [written(whole, 0)]
+    for _ in run_to_the_end(whole, [1]):
+        wanted += [written(whole, rows) for rows in range(len(wanted), whole.rows_placed + 1)]
+    rows = data.draw(st.integers(0, len(wanted) - 1) | st.just(len(wanted) - 1))
+    state = lane_from_dict(0, json.loads(wanted[rows]))
+    assert json.dumps(lane_to_dict(state)) == wanted[rows]
+    again = start(state)
+    assert written(again, rows) == wanted[rows]
+    for _ in run_to_the_end(again, sizes):
+        again.forget_before(rows)
+    assert [written(again, later) for later in range(rows, len(wanted))] == wanted[rows:]
+    whole.take(rows)
+    left, wanted_left = (
+        [mark for placed in run.take(run.rows_placed - rows) for mark in placed.marks.tolist()]
+        for run in (again, whole)
+    )
+    assert left == wanted_left
+    assert again.rows_drawn.tolist() == whole.rows_drawn.tolist()
+    assert again.tokens_made.tolist() == whole.tokens_made.tolist()
+
+
 def test_held_documents_are_read_again_by_their_place_in_their_strand():
     lengths = [[30, 40, 50, 60], [70, 20, 10, 90], [15] * 9]
 
     run = run_of(token_lane(lengths, WEIGHTS), 400)
     list(push(run, lengths, [2]))
     assert run.rows_placed == 1
-    wanted = run.take(1)[0].seq
+    wanted = run.take(1)[0].rows.seq
     again = run_of(token_lane(lengths, WEIGHTS), 400, run.state_at(0))
     list(push(again, lengths, [3]))
-    assert tokens_of(again, again.take(1)[0].seq) == tokens_of(run, wanted)
+    assert tokens_of(again, again.take(1)[0].rows.seq) == tokens_of(run, wanted)
     late = run_of(token_lane(lengths, WEIGHTS), 400, run.state_at(1))
-    held = np.arange(late.held.base, late.held.next_seq)
+    held = np.arange(late.held.next_seq)
     assert len(held)
     read_again(segment_of(lengths), late, held)
     assert tokens_of(late, held) == made_of(late, held)
     with pytest.raises(CheckpointError, match="other lengths than when the checkpoint"):
         shorter = [[n - 1 for n in each] for each in lengths]
         other = run_of(token_lane(lengths, WEIGHTS), 400, run.state_at(1))
-        read_again(segment_of(shorter), other, np.arange(other.held.base, other.held.next_seq))
+        read_again(segment_of(shorter), other, np.arange(other.held.next_seq))
 
 
 def test_a_state_of_the_other_kind_of_lane_is_refused():
@@ -333,7 +393,7 @@ def test_a_state_of_the_other_kind_of_lane_is_refused():
     state = run.state_at(9)
     one_strand = token_lane(lengths, (1, 1)).strands[0]
     with pytest.raises(CheckpointError, match="must say where its components are"):
-        LaneRun(0, one_strand, policy_of(10), 2, state)
+        LaneRun(0, one_strand, chain_of(10), 2, state)
 
 
 class Keeps(Operator):
@@ -390,23 +450,6 @@ def test_strands_whose_last_rows_give_nothing_are_finished_when_they_are_due(dat
         assert written(again, later) == wanted[later]
 
 
-class Splits(Operator):
-    """Makes two rows of each that has an even number, and marks them."""
-
-    label = "split"
-
-    def run(self, rows):
-        twice = np.where(rows.refs.row % 2 == 0, 2, 1)
-        parent = np.repeat(np.arange(len(rows.refs)), twice)
-        child = np.arange(len(parent)) - np.repeat(np.cumsum(twice) - twice, twice)
-        refs = replace(
-            rows.refs.take(parent),
-            child=child.astype(np.int32),
-            last_child=child == twice[parent] - 1,
-        )
-        return Morsel(refs, rows.columns.take(pa.array(parent)))
-
-
 def test_the_splits_of_a_row_count_together_and_stay_together():
     lengths = [[10] * 200, [10] * 300]
     run = run_of(token_lane(lengths, (0.5, 0.5)))
@@ -425,4 +468,4 @@ def test_the_splits_of_a_row_count_together_and_stay_together():
             assert abs(emitted[0] - emitted[1]) <= 20
     assert np.diff(refs.ordinal).min() >= 0
     assert run.rows_drawn.tolist() == [200, 300]
-    assert run.held.positions(np.arange(4)).tolist() == refs.row[:4].tolist()
+    assert run.held.known(np.arange(4)).position.tolist() == refs.row[:4].tolist()

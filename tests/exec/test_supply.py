@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exec.by_hand import LAYOUT, Numbered, lane_of, policy_of, segment_of, where
+from tests.exec.by_hand import LAYOUT, Numbered, chain_of, lane_of, segment_of, where
 from tests.exec.test_segment import Refuses
 from zephon.errors import DataError
 from zephon.exec.operator import Operator
@@ -21,7 +21,7 @@ PLENTY = 1 << 40  # bytes that a lane may have waiting, where only the budget ma
 
 def lanes_of(lengths, sizes, max_length=None):
     return [
-        lane_of(lengths[:size], policy_of(max_length), lane=lane) for lane, size in enumerate(sizes)
+        lane_of(lengths[:size], chain_of(max_length), lane=lane) for lane, size in enumerate(sizes)
     ]
 
 
@@ -69,7 +69,7 @@ def test_every_lane_gets_its_draws_once_and_in_order(
     for run, size in zip(runs, sizes, strict=True):
         assert run.held.refs(np.arange(run.held.next_seq)).row.tolist() == list(range(size))
         assert run.rows_placed == size
-        assert run.tokens_waiting == sum(LENGTHS[:size])
+        assert run.tokens_placed == sum(LENGTHS[:size])
 
 
 def test_a_lane_without_draws_ends_at_once():

@@ -1,6 +1,6 @@
 import numpy as np
 
-from tests.exec.by_hand import Counted, policy_of
+from tests.exec.by_hand import Counted, chain_of
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.weights import WeightsInForce
 
@@ -17,7 +17,7 @@ class Weighed(Counted):
 
 
 def run(lane=0):
-    return LaneRun(lane, Weighed(20, lane, 3), policy_of(None), 3)
+    return LaneRun(lane, Weighed(20, lane, 3), chain_of(None), 3)
 
 
 def test_components_of_one_name_are_summed():

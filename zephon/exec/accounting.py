@@ -17,12 +17,14 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
 
     Returns:
         Per component: rows_drawn, tokens_made (those that reached the policy), tokens_delivered,
-        tokens_held (drawn and to be delivered yet), and tokens_dropped by reason. With ranks that
+        share_delivered (of all components' delivered tokens), tokens_held (drawn and to be
+        delivered yet), and tokens_dropped by reason. With ranks that
         share lanes, delivered counts whole steps of a lane, whoever handed them out.
     """
     _, states = engine.state()
     rows = np.zeros(len(components), np.int64)
     made, placed, held = np.zeros_like(rows), np.zeros_like(rows), np.zeros_like(rows)
+    dropped: dict[str, NDArray[np.int64]] = {}
     shared = engine.topology.global_batch_size is not None
     for lane, state in states.items():
         run = engine.lanes[lane]
@@ -35,23 +37,32 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
             run = engine.lane_again(lane, state)
         rows += drawn
         made += tokens
-        placed += run.tokens_placed()
-        held += run.tokens_held()
+        placed += run.placed_tokens()
+        held += run.held_tokens()
+        for reason, tokens in run.dropped_tokens().items():
+            dropped[reason] = dropped.get(reason, 0) + tokens
     if shared:  # ranks that share steps have no last batch of their own
         held, placed = held + placed, np.zeros_like(placed)
     # A component may span datasets, which the engine counts apart.
     names = list(dict.fromkeys(components))
     place = np.array([names.index(name) for name in components])
     rows, made, held, placed = (_summed(each, place) for each in (rows, made, held, placed))
+    dropped = {reason: _summed(tokens, place) for reason, tokens in dropped.items()}
+    delivered = made - held - placed - sum(dropped.values())
+    if engine.finished:
+        dropped |= {"end_of_data": held, "drop_last": placed}
+        held, placed = np.zeros_like(held), np.zeros_like(placed)
+    total = max(int(delivered.sum()), 1)
     return {
         name: {
             "rows_drawn": int(rows[i]),
             "tokens_made": int(made[i]),
-            "tokens_delivered": int(made[i] - held[i] - placed[i]),
-            "tokens_held": 0 if engine.finished else int(held[i] + placed[i]),
-            "tokens_dropped": _dropped(end_of_data=held[i], drop_last=placed[i])
-            if engine.finished
-            else {},
+            "tokens_delivered": int(delivered[i]),
+            "share_delivered": int(delivered[i]) / total,
+            "tokens_held": int(held[i] + placed[i]),
+            "tokens_dropped": {
+                reason: int(tokens[i]) for reason, tokens in dropped.items() if tokens[i]
+            },
         }
         for i, name in enumerate(names)
     }
@@ -61,10 +72,6 @@ def _summed(values: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.i
     sums = np.zeros(int(place.max()) + 1, np.int64)
     np.add.at(sums, place, values)
     return sums
-
-
-def _dropped(**tokens: np.int64) -> dict[str, int]:
-    return {reason: int(count) for reason, count in tokens.items() if count}
 
 
 def _drawn(state: LaneState, components: int) -> tuple[np.ndarray, np.ndarray]:

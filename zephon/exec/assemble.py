@@ -15,16 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.block import Part
+from zephon.exec.finished_rows import Placed
 from zephon.exec.lane_run import LaneRun
-from zephon.exec.policies.policy import Placements
-from zephon.exec.rows import Part
 from zephon.io.payload import Payload
 from zephon.planner.physical import RowLayout
 from zephon.types import BatchRows, Spans, TokenField
+from zephon.work.refs import Refs
 
 ASSEMBLED_BYTES = 2 << 20
 
-Taken = tuple[LaneRun, Placements]
+Taken = tuple[LaneRun, Placed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,9 @@ class GatheredRows:
 
     columns: values of each field, shape [tokens]. offsets: where each row's values begin,
     shape [rows + 1], the same for all columns. lane: shape [rows]. mark: when the document came
-    that finished the row, as ``LaneRun.weights_at`` takes it, shape [rows, 2].
+    that finished the row, as ``LaneRun.weights_at`` takes it, shape [rows, 2]. padding: pad tokens
+    at the end of each row, shape [rows]; None where rows are never padded. payload: one source row
+    a span.
     """
 
     columns: dict[str, NDArray]
@@ -57,6 +60,7 @@ class GatheredRows:
     spans: Spans
     lane: NDArray[np.int64]
     mark: NDArray[np.int64]
+    padding: NDArray[np.int64] | None
     payload: Payload | None
 
     def __len__(self) -> int:
@@ -81,29 +85,66 @@ class Assembler:
         Args:
             taken: rows of lanes, in the order of delivery; every document is read.
         """
-        pieces = [_Pieces(run, rows) for run, rows in taken]
-        length = np.concatenate([p.rows.length for p in pieces])
-        ends = np.concatenate([[0], np.cumsum(length)])
-        row_splits = _stack_splits([p.rows.row_splits for p in pieces])
-        columns: dict[str, NDArray] = {}
         layout = self._layout
-        if layout.tokens_field is not None:
-            slices = [s for p in pieces for s in p.slices()]
-            total = int(ends[-1])
-            for name in (layout.tokens_field, *layout.aligned):
-                columns[name] = _copy([p.buffer.columns[name][a:b] for p, a, b in slices], total)
-            if layout.positions:
-                positions = np.arange(total, dtype=np.int32)
-                positions -= np.repeat(ends[:-1].astype(np.int32), length)
-                columns["positions"] = positions
+        units = [placed.rows for _, placed in taken]
+        length = np.concatenate([unit.length for unit in units])
+        row_splits = _stack_splits([unit.splits for unit in units])
+        ends = np.concatenate([[0], np.cumsum(length)])
+        offsets, padding = ends[row_splits], None
+        if layout.packing == "flat":
+            width = layout.max_length or 0
+            padding = width - np.diff(offsets)
+            offsets = np.arange(len(row_splits), dtype=np.int64) * width
+        sources = _Sources(taken)
+        payload = sources.payload() if layout.payload else None
         return GatheredRows(
-            columns=columns,
-            offsets=ends[row_splits],
-            spans=self._spans(pieces, row_splits, length),
-            lane=np.concatenate([np.full(len(p.rows), p.run.lane, np.int64) for p in pieces]),
-            mark=np.concatenate([p.run.marks(p.rows.trigger) for p in pieces]),
-            payload=Payload.concat([p.payload() for p in pieces]) if layout.payload else None,
+            columns=self._columns(sources, length, row_splits, padding),
+            offsets=offsets,
+            spans=self._spans(taken, row_splits, length),
+            lane=np.concatenate([np.full(len(p), run.lane, np.int64) for run, p in taken]),
+            mark=np.concatenate([placed.marks for _, placed in taken]),
+            padding=padding,
+            payload=payload,
         )
+
+    def _columns(
+        self,
+        sources: _Sources,
+        length: NDArray[np.int64],
+        row_splits: NDArray[np.int64],
+        padding: NDArray[np.int64] | None,
+    ) -> dict[str, NDArray]:
+        """Copy tokens and what is aligned with them; number the tokens of each piece."""
+        layout = self._layout
+        if layout.tokens_field is None:
+            return {}
+        if padding is not None and padding.any():
+            padded = np.flatnonzero(padding)
+            at = row_splits[padded + 1]
+            sources.insert_padding(at, padding[padded])
+            length = np.insert(length, at, padding[padded])
+        total = int(length.sum())
+        slices = sources.slices(length)
+        most = 0 if padding is None else int(padding.max(initial=0))
+        columns: dict[str, NDArray] = {}
+        kinds = ("int32", *layout.aligned_kinds)
+        for name, kind in zip((layout.tokens_field, *layout.aligned), kinds, strict=True):
+            fill = layout.pad_token_id or 0 if name == layout.tokens_field else 0
+            pad = np.full(most, fill, np.int64)
+            out = np.empty(total, _dtype(kind))
+            columns[name] = _copy(
+                [
+                    pad[a:b] if part is None else part.buffer.columns[name][a:b]
+                    for part, a, b in slices
+                ],
+                out,
+            )
+        if layout.positions:
+            begins = np.cumsum(length) - length
+            positions = np.arange(total, dtype=np.int32)
+            positions -= np.repeat(begins.astype(np.int32), length)
+            columns["positions"] = positions
+        return columns
 
     def batch(
         self,
@@ -116,15 +157,20 @@ class Assembler:
         a, b = int(rows.offsets[first]), int(rows.offsets[stop])
         offsets = rows.offsets[first : stop + 1] - a
         payload = rows.payload
+        if payload is not None:
+            splits = rows.spans.row_splits
+            payload = payload.take(np.arange(splits[first], splits[stop]))
         return BatchRows(
             fields={n: TokenField(c[a:b], offsets) for n, c in rows.columns.items()},
             tokens_field=self._layout.tokens_field,
             masks=self._layout.masks,
             spans=_cut_spans(rows.spans, first, stop),
             lane=rows.lane[first:stop],
-            padding=np.zeros(stop - first, np.int64) if self._layout.packed else None,
-            packed=self._layout.packed,
-            payload=None if payload is None else payload.take(np.arange(first, stop)),
+            padding=None if rows.padding is None else rows.padding[first:stop],
+            packing=self._layout.packing,
+            pack_payloads=self._layout.pack_payloads,
+            max_length=self._layout.max_length,
+            payload=payload,
             container=self._layout.container,
             chunk_size=self._naming.chunk_size,
             pad_token_id=self._pad_token_id,
@@ -133,69 +179,89 @@ class Assembler:
         )
 
     def _spans(
-        self, pieces: list[_Pieces], row_splits: NDArray[np.int64], length: NDArray[np.int64]
+        self,
+        taken: Sequence[Taken],
+        row_splits: NDArray[np.int64],
+        length: NDArray[np.int64],
     ) -> Spans:
-        refs = [p.run.held.refs(p.rows.seq) for p in pieces]
-        whole = np.concatenate([p.run.held.lengths(p.rows.seq) for p in pieces])
-        start = np.concatenate([p.rows.start for p in pieces])
-        component = np.concatenate([r.component for r in refs])
-        last_child = np.concatenate([r.last_child for r in refs])
-        child = np.concatenate([r.child for r in refs])
+        known = [run.held.known(placed.rows.seq) for run, placed in taken]
+        whole = np.concatenate([k.length for k in known])
+        start = np.concatenate([placed.rows.start for _, placed in taken])
+        refs = Refs.concat([k.refs for k in known])
         names = self._naming
-        shard = names.first_shard[component] + np.concatenate([r.shard for r in refs])
+        split = (refs.child > 0) | ~refs.last_child
+        ends = start + length == whole
         return Spans(
             row_splits=row_splits,
             start=start,
             length=length,
-            closes=(start + length == whole) & last_child,
-            component=names.component_id[component],
-            dataset_id=names.dataset_id[component],
-            shard_id=names.shard_id[shard],
-            row=np.concatenate([r.row for r in refs]),
-            ordinal=np.concatenate([r.ordinal for r in refs]),
-            child=np.where((child == 0) & last_child, -1, child).astype(np.int32),
+            closes=ends & refs.last_child,
+            ends=ends,
+            component=names.component_id[refs.component],
+            dataset_id=names.dataset_id[refs.component],
+            shard_id=names.shard_id[names.first_shard[refs.component] + refs.shard],
+            row=refs.row,
+            ordinal=refs.ordinal,
+            child=np.where(split, refs.child, -1).astype(np.int32),
         )
 
 
-class _Pieces:
-    """The pieces of one lane run, with where their tokens are."""
+class _Sources:
+    """Where the tokens of the pieces of some rows are, lane run after lane run."""
 
-    def __init__(self, run: LaneRun, rows: Placements) -> None:
-        self.run = run
-        self.rows = rows
-        self._part, start, self._index = run.held.places(rows.seq)
-        self._source = start + rows.start
+    def __init__(self, taken: Sequence[Taken]) -> None:
+        self._parts: list[Part | None] = [None]  # padding has no part
+        numbers, starts, indices = [], [], []
+        for run, placed in taken:
+            part, start, index = run.held.places(placed.rows.seq)
+            used, which = np.unique(part, return_inverse=True)
+            numbers.append(which + len(self._parts))
+            self._parts += [run.held.parts[number] for number in used.tolist()]
+            starts.append(start + placed.rows.start)
+            indices.append(index)
+        self._part = np.concatenate(numbers)
+        self._start = np.concatenate(starts)
+        self._index = np.concatenate(indices)
 
-    def slices(self) -> list[tuple[Part, int, int]]:
-        """Return the source of each run of tokens that lie side by side, in order."""
-        length = self.rows.length
-        ends = self._source + length
-        breaks = (self._part[1:] != self._part[:-1]) | (self._source[1:] != ends[:-1])
+    def insert_padding(self, at: NDArray[np.int64], length: NDArray[np.int64]) -> None:
+        """Put padding before some pieces; it starts at 0 of an array of its own."""
+        self._part = np.insert(self._part, at, 0)
+        self._start = np.insert(self._start, at, np.zeros(len(length), np.int64))
+
+    def slices(self, length: NDArray[np.int64]) -> list[tuple[Part | None, int, int]]:
+        """Return the source of each run of tokens that lie side by side, in order.
+
+        Args:
+            length: tokens of each piece, and of padding between them.
+        """
+        if not len(length):
+            return []
+        part, ends = self._part, self._start + length
+        breaks = (part[1:] != part[:-1]) | (self._start[1:] != ends[:-1])
         first = np.flatnonzero(np.concatenate([[True], breaks]))
         last = np.concatenate([first[1:] - 1, [len(length) - 1]])
-        parts = self.run.held.parts
         return [
-            (parts[p], a, b)
+            (self._parts[p], a, b)
             for p, a, b in zip(
-                self._part[first].tolist(),
-                self._source[first].tolist(),
-                ends[last].tolist(),
-                strict=True,
+                part[first].tolist(), self._start[first].tolist(), ends[last].tolist(), strict=True
             )
         ]
 
     def payload(self) -> Payload:
-        """Return the whole rows that these pieces, one a row, come from."""
-        parts = self.run.held.parts
-        edges = np.flatnonzero(np.diff(self._part)) + 1
-        found = []
-        for index, part in zip(
-            np.split(self._index, edges), np.split(self._part, edges), strict=True
-        ):
-            whole = parts[int(part[0])].payload
+        """Return the whole rows that these pieces come from; asked for before any padding."""
+        found, order = [], []
+        for number in np.unique(self._part).tolist():
+            part = self._parts[number]
+            whole = None if part is None else part.payload
             if whole is not None:
-                found.append(whole.take(index))
-        return Payload.concat(found)
+                mine = np.flatnonzero(self._part == number)
+                order.append(mine)
+                found.append(whole.take(self._index[mine]))
+        if len(found) == 1:
+            return found[0]
+        back = np.empty(len(self._part), np.int64)
+        back[np.concatenate([*order, np.empty(0, np.int64)])] = np.arange(len(back))
+        return Payload.concat(found).take(back)
 
 
 def stack(rows: Sequence[GatheredRows]) -> GatheredRows:
@@ -204,6 +270,7 @@ def stack(rows: Sequence[GatheredRows]) -> GatheredRows:
     bases = np.cumsum([0, *sizes])
     spans = [r.spans for r in rows]
     payloads = [r.payload for r in rows if r.payload is not None]
+    paddings = [r.padding for r in rows if r.padding is not None]
     return GatheredRows(
         columns={name: np.concatenate([r.columns[name] for r in rows]) for name in rows[0].columns},
         offsets=np.concatenate(
@@ -215,12 +282,14 @@ def stack(rows: Sequence[GatheredRows]) -> GatheredRows:
         ),
         lane=np.concatenate([r.lane for r in rows]),
         mark=np.concatenate([r.mark for r in rows]),
+        padding=np.concatenate(paddings) if paddings else None,
         payload=Payload.concat(payloads) if payloads else None,
     )
 
 
 _SPAN_COLUMNS = (
-    "start", "length", "closes", "component", "dataset_id", "shard_id", "row", "ordinal", "child",
+    "start", "length", "closes", "ends", "component", "dataset_id", "shard_id", "row", "ordinal",
+    "child",
 )  # fmt: skip
 
 
@@ -238,8 +307,12 @@ def _stack_splits(splits: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _copy(slices: list[NDArray], total: int) -> NDArray[np.int64]:
-    out = np.empty(total, np.int64)
+def _copy(slices: list[NDArray], out: NDArray) -> NDArray:
     if slices:
-        np.concatenate(slices, out=out, casting="same_kind")
+        np.concatenate(slices, out=out, casting="unsafe")  # int32 into int64, bytes into booleans
     return out
+
+
+def _dtype(kind: str) -> np.dtype:
+    """Return the type of a batch's values, given the type in which they were read."""
+    return np.dtype(np.int64 if kind in ("int32", "int64") else kind)

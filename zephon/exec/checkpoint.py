@@ -9,22 +9,23 @@ from __future__ import annotations
 import base64
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
+from zephon.exec.block import Known
 from zephon.exec.fingerprint import digest
 from zephon.exec.history import Arrivals, Counts, LaneState, Tick
-from zephon.exec.policies.policy import Pieces
+from zephon.exec.policies import AT_END, Held, Units
 from zephon.exec.policies.token_merge import MergePoint
 from zephon.io.formats.zstd_module import zstd
 from zephon.work.refs import Refs
 
 FORMAT = "zephon.checkpoint"
-VERSION = 1
+VERSION = 2
 _MAGIC = b"ZEPHONCP"
 _WIDTHS = ("i1", "i2", "i4", "i8")
 _MERGE_FIELDS = ("position", "base", "live")
@@ -57,11 +58,8 @@ def from_any(state: object) -> dict[str, Any]:
             f"restore: this is no checkpoint of ours (format {state.get('format')!r}, expected "
             f"{FORMAT!r}); pass what checkpoint() returned"
         )
-    if not isinstance(state.get("version"), int) or state["version"] > VERSION:
-        raise CheckpointError(
-            f"restore: checkpoint version {state.get('version')!r} is newer than the supported "
-            f"version {VERSION}; upgrade zephon"
-        )
+    if state.get("version") != VERSION:
+        _refuse_version(state.get("version"))
     try:
         sound = state.get("digest") == content_digest(state)
     except (TypeError, ValueError):  # values that JSON does not know
@@ -72,6 +70,15 @@ def from_any(state: object) -> dict[str, Any]:
             "written with it; restore an earlier one"
         )
     return copy.deepcopy(state)
+
+
+def _refuse_version(version: object) -> NoReturn:
+    what = "older" if isinstance(version, int) and version < VERSION else "newer"
+    remedy = "restore it with the release that wrote it" if what == "older" else "upgrade zephon"
+    raise CheckpointError(
+        f"restore: checkpoint version {version!r} is {what} than the supported version {VERSION}; "
+        f"{remedy}"
+    )
 
 
 def content_digest(state: Mapping[str, Any]) -> str:
@@ -88,11 +95,8 @@ def _from_bytes(data: bytes) -> object:
             "checkpoint(as_bytes=True) returned"
         )
     version = int.from_bytes(data[len(_MAGIC) : head], "big")
-    if version > VERSION:
-        raise CheckpointError(
-            f"restore: checkpoint version {version} is newer than the supported version "
-            f"{VERSION}; upgrade zephon"
-        )
+    if version != VERSION:
+        _refuse_version(version)
     try:
         return msgspec.msgpack.decode(zstd.decompress(data[head:]))
     except (zstd.ZstdError, msgspec.DecodeError, ValueError) as exc:
@@ -104,28 +108,35 @@ def _from_bytes(data: bytes) -> object:
 def lane_to_dict(state: LaneState) -> dict[str, Any]:
     """Write one lane's state as JSON values."""
     tick, log = state.tick, state.log
-    _, label = np.unique(tick.held.seq, return_inverse=True)
+    seqs = np.concatenate([np.empty(0, np.int64), *(held.units.seq for held in tick.stages)])
+    _, firsts, label = np.unique(seqs, return_index=True, return_inverse=True)
+    known = tick.known.take(firsts)
+    sizes = np.cumsum([len(held.units.seq) for held in tick.stages])
+    labels = np.split(label, sizes[:-1]) if len(sizes) else []
     saved: dict[str, Any] = {
         "rows": state.rows,
         "last_draw": state.last_draw,
+        "ended": state.ended,
         "tick": tick.ordinal,
         "tick_rows": tick.rows,
-        "held": {
-            "document": pack(label),
-            "start": pack(tick.held.start),
-            "length": pack(tick.held.length),
-            "document_length": pack(tick.held_lengths),
-            **{name: pack(getattr(tick.held_refs, name)) for name in _REF_FIELDS},
+        "documents": {
+            "length": pack(known.length),
+            "measures": [pack(measure) for measure in known.measures],
+            **{name: pack(getattr(known.refs, name)) for name in _REF_FIELDS},
         },
+        "stages": [
+            _stage_to_dict(held, label) for held, label in zip(tick.stages, labels, strict=True)
+        ],
         "drawn": {"rows": pack(tick.counts.rows), "tokens": pack(tick.counts.tokens)},
         "log": {
             "ordinal": pack(log.ordinal),
             "component": pack(log.component),
             "length": pack(log.length),
+            "measures": [pack(measure) for measure in log.measures],
         },
     }
     if tick.merge is not None:
-        saved["held"]["position"] = pack(tick.held_positions)
+        saved["documents"]["position"] = pack(known.position)
         saved["log"]["skipped"] = pack(_skipped(log, tick.merge))
         saved["merge"] = {name: pack(getattr(tick.merge, name)) for name in _MERGE_FIELDS}
     if state.source is not None:
@@ -140,43 +151,29 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
         CheckpointError: a part is missing or does not fit the others.
     """
     try:
-        held, log, drawn = saved["held"], saved["log"], saved["drawn"]
-        pieces = Pieces(unpack(held["document"]), unpack(held["start"]), unpack(held["length"]))
-        refs = {name: unpack(held[name]) for name in _REF_FIELDS}
+        drawn = saved["drawn"]
         merge = _merge_from_dict(saved["merge"]) if "merge" in saved else None
-        ordinal, component = unpack(log["ordinal"]), unpack(log["component"]).astype(np.int32)
-        arrivals = Arrivals(
-            ordinal,
-            component,
-            unpack(log["length"]),
-            ordinal
-            if merge is None
-            else _positions(ordinal, component, merge, unpack(log["skipped"])),
-        )
-        tick = Tick(
-            ordinal=int(saved["tick"]),
-            rows=int(saved["tick_rows"]),
-            held=pieces,
-            held_refs=Refs(
-                lane=np.full(len(pieces.seq), lane, np.int32),
-                component=refs["component"].astype(np.int32),
-                shard=refs["shard"],
-                row=refs["row"],
-                pass_index=refs["pass_index"].astype(np.int32),
-                ordinal=refs["ordinal"],
-                child=refs["child"].astype(np.int32),
-                last_child=refs["last_child"].astype(bool),
-            ),
-            held_lengths=unpack(held["document_length"]),
-            held_positions=refs["ordinal"] if merge is None else unpack(held["position"]),
-            counts=Counts(unpack(drawn["rows"]), unpack(drawn["tokens"])),
-            merge=merge,
-        )
-        state = LaneState(
+        log = _log_from_dict(saved["log"], merge)
+        known = _known_from_dict(lane, saved["documents"], merge)
+        stages = tuple(_stage_from_dict(stage) for stage in saved["stages"])
+        labels = np.concatenate([np.empty(0, np.int64), *(held.units.seq for held in stages)])
+        counts = Counts(unpack(drawn["rows"]), unpack(drawn["tokens"]))
+        _same_sizes(counts.rows, counts.tokens)
+        if merge is not None:
+            _same_sizes(*(getattr(merge, name) for name in _MERGE_FIELDS), counts.rows)
+        return LaneState(
             rows=int(saved["rows"]),
             last_draw=int(saved["last_draw"]),
-            tick=tick,
-            log=arrivals,
+            tick=Tick(
+                ordinal=int(saved["tick"]),
+                rows=int(saved["tick_rows"]),
+                stages=stages,
+                known=known.take(labels),
+                counts=counts,
+                merge=merge,
+            ),
+            log=log,
+            ended=bool(saved["ended"]),
             source=saved.get("source"),
         )
     except (KeyError, IndexError, TypeError, ValueError) as exc:
@@ -184,18 +181,68 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
             f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}; "
             "restore an earlier one"
         ) from exc
-    held_sizes = [len(pieces.seq), len(pieces.start), len(pieces.length), len(tick.held_lengths)]
-    held_sizes += [len(tick.held_positions), *(len(r) for r in refs.values())]
-    log_sizes = [len(part) for part in (ordinal, component, arrivals.length)]
-    log_sizes.append(len(arrivals.position))
-    counts = [len(tick.counts.rows), len(tick.counts.tokens)]
-    counts += [len(getattr(merge, name)) for name in _MERGE_FIELDS] if merge is not None else []
-    if any(len(set(sizes)) != 1 for sizes in (held_sizes, log_sizes, counts)):
-        raise CheckpointError(
-            f"restore: lane {lane} of the checkpoint is damaged: lengths differ; "
-            "restore an earlier one"
-        )
-    return state
+
+
+def _stage_to_dict(held: Held, label: NDArray[np.int64]) -> dict[str, Any]:
+    units = held.units
+    return {
+        "sizes": pack(np.diff(units.splits)),
+        "document": pack(label),
+        "start": pack(units.start),
+        "length": pack(units.length),
+        "numbers": {name: pack(values) for name, values in held.numbers.items()},
+    }
+
+
+def _stage_from_dict(saved: Mapping[str, Any]) -> Held:
+    sizes = unpack(saved["sizes"])
+    document, start, length = (unpack(saved[name]) for name in ("document", "start", "length"))
+    _same_sizes(document, start, length)
+    splits = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if (sizes < 0).any() or int(splits[-1]) != len(document) or (document < 0).any():
+        raise ValueError("a step's units do not fit its pieces")
+    units = Units(splits, document, start, length, np.full(len(sizes), AT_END))
+    return Held(units, {name: unpack(values) for name, values in saved["numbers"].items()})
+
+
+def _known_from_dict(lane: int, saved: Mapping[str, Any], merge: MergePoint | None) -> Known:
+    refs = {name: unpack(saved[name]) for name in _REF_FIELDS}
+    length = unpack(saved["length"])
+    position = refs["ordinal"] if merge is None else unpack(saved["position"])
+    measures = [unpack(measure) for measure in saved["measures"]]
+    _same_sizes(length, position, *refs.values(), *measures)
+    return Known(
+        refs=Refs(
+            lane=np.full(len(length), lane, np.int32),
+            component=refs["component"].astype(np.int32),
+            shard=refs["shard"],
+            row=refs["row"],
+            pass_index=refs["pass_index"].astype(np.int32),
+            ordinal=refs["ordinal"],
+            child=refs["child"].astype(np.int32),
+            last_child=refs["last_child"].astype(bool),
+        ),
+        length=length,
+        position=position,
+        measures=np.array(measures, np.int64).reshape(len(measures), len(length)),
+    )
+
+
+def _log_from_dict(saved: Mapping[str, Any], merge: MergePoint | None) -> Arrivals:
+    ordinal, component = unpack(saved["ordinal"]), unpack(saved["component"]).astype(np.int32)
+    length = unpack(saved["length"])
+    measures = [unpack(measure) for measure in saved["measures"]]
+    position = ordinal
+    if merge is not None:
+        position = _positions(ordinal, component, merge, unpack(saved["skipped"]))
+    _same_sizes(ordinal, component, length, position, *measures)
+    table = np.array(measures, np.int64).reshape(len(measures), len(length))
+    return Arrivals(ordinal, component, length, position, table)
+
+
+def _same_sizes(*arrays: NDArray[Any]) -> None:
+    if len({len(array) for array in arrays}) != 1:
+        raise ValueError("lengths differ")
 
 
 def _merge_from_dict(saved: Mapping[str, str]) -> MergePoint:

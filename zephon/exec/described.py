@@ -7,9 +7,11 @@ from zephon.exec.lanes import Topology
 from zephon.exec.launch import assembly_of, tokenizers_of
 from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
+from zephon.planner import physical
 from zephon.planner.compiler import Plan
-from zephon.planner.logical import PackFlat, Prefetch
-from zephon.planner.tree import top_first
+from zephon.planner.logical import Prefetch
+from zephon.planner.logical.pack import POOL, WITH_POOL
+from zephon.planner.tree import source_first, top_first
 
 _RANK_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
@@ -37,9 +39,18 @@ def lane_lines(topology: Topology, plan: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def notes(plan: Plan, options: RuntimeOptions, topology: Topology, budget: int) -> tuple[str, ...]:
-    """Say what a trainer should know: tokenizer back end, what has no effect, how it resumes."""
+def notes(
+    plan: Plan, options: RuntimeOptions, topology: Topology, budget: int, row_bytes: float
+) -> tuple[str, ...]:
+    """Say what a trainer should know: tokenizer back end, what has no effect, how it resumes.
+
+    Args:
+        plan, options, topology: of the run.
+        budget: bytes of the memory budget.
+        row_bytes: mean bytes of a row of the data.
+    """
     lines = ["resumes by reference: a checkpoint holds references to held documents, no tokens"]
+    lines += _held_lines(plan, len(topology.own_lanes()), row_bytes)
     try:
         lines += [
             f"tokenizer {t.name}: back end {t.backend} ({t.reason})"
@@ -63,12 +74,41 @@ def _step_notes(plan: Plan, options: RuntimeOptions, topology: Topology, budget:
     lines = []
     if options.mapping_strategy is not None:
         lines.append("mapping_strategy has no effect with global_batch_size: ranks share lanes")
-    packs = [n for n in top_first(plan.logical) if isinstance(n, PackFlat)]
-    held = sum(4 * n.max_length for n in packs)
+    held = 4 * (assembly_of(plan).layout.max_length or 0)
     held *= topology.rows_per_lane * len(topology.own_lanes())
     if 2 * held > budget:
         lines.append(
             f"two steps hold {2 * held / (1 << 20):,.0f} MiB of tokens, more than the memory "
             "budget: a step is handed out once all of it is there"
         )
+    return lines
+
+
+def _held_lines(plan: Plan, lanes: int, row_bytes: float) -> list[str]:
+    """Say how many rows and bytes the policies hold, over all lanes that this rank runs."""
+    lines, packed = [], False
+    for node in source_first(plan.physical):
+        match node:
+            case physical.ShuffleUnits(buffer_size=size):
+                name = "shuffle"
+            case physical.KeepMixture(max_buffer_size=size):
+                name = "ensure_mixture"
+            case physical.PackRows(candidate_pool_size=size) if node.algorithm in WITH_POOL:
+                name, size = node.algorithm, size or POOL
+            case _:
+                packed |= isinstance(node, physical.PackRows)
+                continue
+        what = "packed rows" if packed else "documents"
+        if size is None:
+            lines.append(
+                f"{name} holds {what} without bound, until the mixture lets them go: pass "
+                "max_buffer_size to bound them"
+            )
+        else:
+            unit = 4 * (assembly_of(plan).layout.max_length or 0) if packed else row_bytes
+            lines.append(
+                f"{name} holds {size:,} {what} a lane: {lanes * size:,} on this rank, about "
+                f"{lanes * size * unit / (1 << 20):,.0f} MiB, beside the memory budget"
+            )
+        packed |= isinstance(node, physical.PackRows)
     return lines

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from zephon.errors import ExecutionError, PlanError
+from zephon.errors import ExecutionError
+from zephon.exec import endings
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
 from zephon.exec.delivery import Group, Position, few_at_first, joined, steps, turns
@@ -23,7 +24,7 @@ from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import LaneRows, Topology
 from zephon.exec.morsel import TOKENS
-from zephon.exec.policies.policy import Policy
+from zephon.exec.policies import Chain
 from zephon.exec.reread import read_again
 from zephon.exec.runners import Runner
 from zephon.exec.segment import Segment
@@ -80,7 +81,8 @@ class Engine:
         streams: gives a lane's draws, or its strands, given the lane and what a checkpoint says of
             the work source there.
         segment: makes documents of draws.
-        policy: makes rows of documents.
+        chain: policies, which make rows of documents.
+        measures: names of what functions of the user make of each row, for the policies.
         assembler: makes batches of rows.
         make_runner: makes what runs tasks; called when the run begins.
         release: lets go of what the segment keeps between tasks; called when the run ends.
@@ -97,7 +99,8 @@ class Engine:
         topology: Topology,
         streams: Callable[[int, Any], LaneStream | TokenLane],
         segment: Segment,
-        policy: Policy,
+        chain: Chain,
+        measures: Sequence[str],
         assembler: Assembler,
         make_runner: Callable[[], Runner],
         release: Callable[[], None],
@@ -110,7 +113,8 @@ class Engine:
         self.topology = topology
         self._streams = streams
         self._segment = segment
-        self._policy = policy
+        self._chain = chain
+        self._measures = tuple(measures)
         self._assembler = assembler
         self._make_runner = make_runner
         self._release = release
@@ -143,12 +147,14 @@ class Engine:
                 raise
         finally:
             self.close()
+            endings.warn_of_dropped(self.lanes.values(), self._settings.max_length)
         if self._stopped:
             raise ExecutionError(
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"
             )
         self.finished = True
-        self._warn_of_uneven_ends()
+        if self.last_step is None:
+            endings.warn_of_uneven(self.topology, self.lanes.values(), self._delivered.step)
 
     def _delivering(self) -> Iterator[BatchRows]:
         if self._stopped:
@@ -217,14 +223,18 @@ class Engine:
     def lane_at(self, lane: int, state: LaneState | None) -> LaneRun:
         """Return a lane that stands at ``state``, or at its beginning."""
         draws = self._streams(lane, None if state is None else state.source)
-        return LaneRun(lane, draws, self._policy, len(self._components), state)
+        return self._run(lane, draws, state)
 
     def lane_again(self, lane: int, state: LaneState) -> LaneRun:
         """Return one of this engine's lanes as it was at a state that its history still has."""
         run = self.lanes[lane]
         # Its own stream still has the draws since; another would have to find them anew.
         draws = self._streams(lane, None) if run.strands is not None else run.intakes[0].stream
-        return LaneRun(lane, draws, self._policy, len(self._components), state)
+        return self._run(lane, draws, state)
+
+    def _run(self, lane: int, draws: LaneStream | TokenLane, state: LaneState | None) -> LaneRun:
+        components = len(self._components)
+        return LaneRun(lane, draws, self._chain, components, state, self._measures)
 
     def rows_delivered(self, position: Position, lane: int) -> int:
         """Rows of a lane that a state at ``position`` stands behind."""
@@ -252,6 +262,10 @@ class Engine:
         draws = self._streams(lane, None)
         return None if isinstance(draws, TokenLane) else draws.length
 
+    def _known_length(self, lane: int) -> int | None:
+        """Count a lane's rows beforehand, where the plan keeps row counts."""
+        return None if self.last_step is None else self._length(lane) or 0
+
     def _groups(self, supply: Supply) -> Iterator[tuple[BatchRows, Position]]:
         settings = self._settings
         ensure = partial(_ensure, supply)
@@ -278,7 +292,7 @@ class Engine:
             yield from self._deliver(together, supply)
         if not yielded and self._start == Position():
             if self.topology.global_batch_size:
-                self._refuse_short_data()
+                raise endings.short_data(self.topology, self.lanes.values(), self._known_length)
             warnings.warn(
                 f"the data end before the first batch of {settings.microbatch_size} rows: "
                 "accounting() says where the tokens are; lower the batch or max_length, or pass "
@@ -305,11 +319,11 @@ class Engine:
             for placed in self._take(rows)
         ]
         for run, placed in taken:
-            read_again(self._segment, run, placed.seq)
+            read_again(self._segment, run, placed.rows.seq)
         if self._settings.gather_apart:
             gathered = stack(
                 [
-                    self._assembler.gather([(run, placed.rows(i, i + 1))])
+                    self._assembler.gather([(run, placed.some(i, i + 1))])
                     for run, placed in taken
                     for i in range(len(placed))
                 ]
@@ -343,32 +357,6 @@ class Engine:
         run = self.lanes[rows.lane]
         run.take(rows.first - run.rows_taken)
         return run.take(rows.stop - rows.first)
-
-    def _warn_of_uneven_ends(self) -> None:
-        if self.topology.global_batch_size and self.topology.dp_degree > 1:
-            finite = not all(run.endless for run in self.lanes.values())
-            if finite and self.last_step is None:
-                warnings.warn(
-                    f"rank {self.topology.dp_group_id} of {self.topology.dp_degree} ends where its "
-                    f"own lanes end, after {self._delivered.step} steps; other ranks may have "
-                    "more or fewer, since filters and packing make lanes uneven",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
-
-    def _refuse_short_data(self) -> None:
-        if self.last_step is None:
-            ended = [run for run in self.lanes.values() if run.ended]
-            rows, lane = min((run.rows_placed, run.lane) for run in ended)
-        else:
-            lanes = range(self.topology.lanes)
-            rows, lane = min((self._length(lane) or 0, lane) for lane in lanes)
-        raise PlanError(
-            f"the data end before the first step: global_batch_size="
-            f"{self.topology.global_batch_size} over canonical_replicas={self.topology.lanes} "
-            f"lanes needs {self.topology.rows_per_lane} rows of each, lane {lane} has "
-            f"{rows}; lower global_batch_size or canonical_replicas, or repeat the data"
-        )
 
 
 def _task_bytes(group_bytes: float) -> int:

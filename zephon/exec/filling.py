@@ -99,11 +99,11 @@ class WholeLane(Filling):
         coming = (intake.next_draw - intake.read) * sizes.row(0)
         if not sizes.knows(0):  # rows without tokens wait too
             coming += (run.rows_placed - run.rows_taken) * sizes.row_bytes
-        return run.tokens_waiting * _BYTES_PER_TOKEN + coming
+        return run.tokens_placed * _BYTES_PER_TOKEN + coming
 
     def has_more(self) -> bool:
-        """Whether a draw is left."""
-        return self.run.intakes[0].left != 0
+        """Whether a draw is left; a lane may end after a restore without having read all."""
+        return not self.run.ended and self.run.intakes[0].left != 0
 
     def plan(self, portion: float) -> list[tuple[int, int]]:
         """Say how many draws make so many bytes."""
@@ -142,11 +142,11 @@ class MergedLane(Filling):
 
     def held(self) -> float:
         """Count bytes of rows that are merged, wait to be, or come."""
-        return self.run.tokens_waiting * _BYTES_PER_TOKEN + self._held
+        return self.run.tokens_placed * _BYTES_PER_TOKEN + self._held
 
     def ahead(self) -> float:
         """Count bytes that the emptiest strand lasts for; infinity: none has draws left."""
-        return self.run.tokens_waiting * _BYTES_PER_TOKEN + self._ahead
+        return self.run.tokens_placed * _BYTES_PER_TOKEN + self._ahead
 
     def has_more(self) -> bool:
         """Whether a strand has draws left."""

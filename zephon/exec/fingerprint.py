@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from zephon.exec.functions import identity_of
+from zephon.io.fields import Column
 from zephon.planner.logical import Node
 from zephon.planner.tree import source_first
 from zephon.seeds import STREAM_VERSION
@@ -83,7 +85,15 @@ def differences(saved: Any, current: Any, path: str = "") -> Iterator[str]:
 
 def _meaning(node: Node) -> dict[str, Any]:
     return {
-        f.name: getattr(node, f.name)
+        f.name: _described(getattr(node, f.name))
         for f in fields(node)
         if f.name not in node.told_elsewhere and f.name not in node.how
     }
+
+
+def _described(value: Any) -> Any:
+    if callable(value):
+        return identity_of(value)
+    if isinstance(value, tuple):
+        return [_described(each) for each in value]
+    return [value.path, value.kind] if isinstance(value, Column) else value

@@ -1,23 +1,24 @@
 """What a lane remembers of its past, so that the state at a delivered row can be written down.
 
-A tick is a snapshot of the policy after every 1,024 draws. The state at row n is the last tick
+A tick is a snapshot of the policies after every 1,024 draws. The state at row n is the last tick
 before the draw that finished row n - 1, and the lengths of all documents drawn from there to that
-draw: rolling the policy over these lengths gives the exact state without reading a token. So the
-bytes of a state depend on the position alone, never on how far ahead the lane has run.
+draw: rolling the policies over these lengths gives the exact state without reading a token. So the
+bytes of a state depend on the position alone, never on how far ahead the lane has run. Rows that
+only the end of the lane lets go come after its last draw: their state says that it has ended.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.exec.policies.policy import NO_INTS, Pieces, Placements
+from zephon.exec.block import Known
+from zephon.exec.policies.policy import NO_INTS, Held
 from zephon.exec.policies.token_merge import MergePoint
-from zephon.work.refs import Refs
 
 TICK = 1024
 
@@ -34,17 +35,14 @@ class Counts:
 class Tick:
     """The lane right before draw ``ordinal``.
 
-    rows: rows finished so far. held: pieces the policy holds;
-    held_refs, held_lengths and held_positions: reference, tokens and draw of its strand of the
-    document of each piece. merge: where the merge stands, in a lane that merges strands.
+    rows: rows finished so far. stages: what each policy remembers. known: the document of each
+    piece in it, policy after policy. merge: where the merge stands, in a lane that merges strands.
     """
 
     ordinal: int
     rows: int
-    held: Pieces
-    held_refs: Refs
-    held_lengths: NDArray[np.int64]
-    held_positions: NDArray[np.int64]
+    stages: tuple[Held, ...]
+    known: Known
     counts: Counts
     merge: MergePoint | None
 
@@ -54,13 +52,24 @@ class Arrivals:
     """Documents that were pushed at once; arrays of shape [docs].
 
     ordinal: the draw of the lane. position: the draw of the strand; in a lane that merges none,
-    the same.
+    the same. measures: what functions of the user made of them, shape [measures, docs].
     """
 
     ordinal: NDArray[np.int64]
     component: NDArray[np.int32]
     length: NDArray[np.int64]
     position: NDArray[np.int64]
+    measures: NDArray[np.int64]
+
+    def some(self, keep: NDArray[np.bool_]) -> Arrivals:
+        """Return some documents, in order."""
+        return Arrivals(
+            self.ordinal[keep],
+            self.component[keep],
+            self.length[keep],
+            self.position[keep],
+            self.measures[:, keep],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +77,17 @@ class LaneState:
     """A lane at a delivered row: all that a restore needs, integers only.
 
     rows: rows delivered. last_draw: the draw that finished the last of them, -1 before the first.
-    log: documents drawn from the tick to that draw. source: JSON values with which the work source
-    draws again from the tick on, where it needs any.
+    log: documents drawn from the tick to that draw. ended: the end of the lane finished the last
+    row; last_draw is its last draw then. source: JSON values with which the work source draws
+    again from the tick on, where it needs any.
     """
 
     rows: int
     last_draw: int
     tick: Tick
     log: Arrivals
+    ended: bool = False
     source: Any = None
-
-
-NO_ARRIVALS = Arrivals(NO_INTS, np.empty(0, np.int32), NO_INTS, NO_INTS)
 
 
 class LaneHistory:
@@ -89,6 +97,8 @@ class LaneHistory:
         self._ticks: deque[Tick] = deque([first])
         self._log: deque[Arrivals] = deque()
         self._finishing: deque[tuple[int, NDArray[np.int64]]] = deque()
+        self._last_draw = first.ordinal - 1
+        self._ended_at: int | None = None  # rows finished before the end of the lane
         self.rows = first.rows
 
     @property
@@ -100,18 +110,19 @@ class LaneHistory:
         """Remember a snapshot."""
         self._ticks.append(tick)
 
-    def add(self, arrivals: Arrivals, first_seq: int, placed: Placements) -> None:
-        """Remember what was pushed and which rows it finished.
-
-        Args:
-            arrivals: the documents pushed.
-            first_seq: arrival number of the first of them.
-            placed: rows finished by this push; triggers are arrival numbers.
-        """
+    def add(self, arrivals: Arrivals, finishing: NDArray[np.int64]) -> None:
+        """Remember what was pushed, and the draw that finished each row that came of it."""
         self._log.append(arrivals)
-        if len(placed):
-            self._finishing.append((self.rows, arrivals.ordinal[placed.trigger - first_seq]))
-            self.rows += len(placed)
+        if len(arrivals.ordinal):
+            self._last_draw = int(arrivals.ordinal[-1])
+        if len(finishing):
+            self._finishing.append((self.rows, finishing))
+            self.rows += len(finishing)
+
+    def end(self, rows: int) -> None:
+        """Remember that no draw follows, and how many rows came of that."""
+        self._ended_at = self.rows
+        self.add(_NO_ARRIVALS, np.full(rows, self._last_draw))
 
     def state_at(self, rows: int) -> LaneState:
         """Return the lane's state when ``rows`` rows of it are delivered."""
@@ -122,12 +133,13 @@ class LaneHistory:
                 break
             tick = later
         wanted = [
-            Arrivals(a.ordinal[keep], a.component[keep], a.length[keep], a.position[keep])
-            for a in self._log
-            for keep in [(a.ordinal >= tick.ordinal) & (a.ordinal <= last_draw)]
+            arrivals.some((arrivals.ordinal >= tick.ordinal) & (arrivals.ordinal <= last_draw))
+            for arrivals in self._log
         ]
-        log = NO_ARRIVALS if not wanted else Arrivals(*map(np.concatenate, _columns(wanted)))
-        return LaneState(rows=rows, last_draw=last_draw, tick=tick, log=log)
+        ended = self._ended_at is not None and rows > self._ended_at
+        return LaneState(
+            rows=rows, last_draw=last_draw, tick=tick, log=_joined(wanted, tick), ended=ended
+        )
 
     def forget_before(self, rows: int) -> None:
         """Drop what no state at ``rows`` or later needs."""
@@ -149,10 +161,19 @@ class LaneHistory:
         raise AssertionError(f"row {rows} of {self.rows} is not in the history")
 
 
-def _columns(arrivals: list[Arrivals]) -> list[list[NDArray]]:
-    return [
-        [a.ordinal for a in arrivals],
-        [a.component for a in arrivals],
-        [a.length for a in arrivals],
-        [a.position for a in arrivals],
-    ]
+_NO_ARRIVALS = Arrivals(
+    NO_INTS, np.empty(0, np.int32), NO_INTS, NO_INTS, np.empty((0, 0), np.int64)
+)
+
+
+def _joined(parts: list[Arrivals], tick: Tick) -> Arrivals:
+    parts = [part for part in parts if len(part.ordinal)]
+    if not parts:
+        return replace(_NO_ARRIVALS, measures=tick.known.measures[:, :0])
+    return Arrivals(
+        ordinal=np.concatenate([part.ordinal for part in parts]),
+        component=np.concatenate([part.component for part in parts]),
+        length=np.concatenate([part.length for part in parts]),
+        position=np.concatenate([part.position for part in parts]),
+        measures=np.concatenate([part.measures for part in parts], axis=1),
+    )

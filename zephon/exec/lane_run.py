@@ -1,18 +1,21 @@
-"""One lane while it runs: draws go in, blocks come back in order, the policy makes rows of them."""
+"""One lane while it runs: draws go in, blocks come back in order, policies make rows of them."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
+from zephon.exec.block import Block, Known
+from zephon.exec.finished_rows import FinishedRows, Placed
 from zephon.exec.history import TICK, Arrivals, Counts, LaneHistory, LaneState, Tick
-from zephon.exec.policies.policy import Pieces, Placements, Policy
-from zephon.exec.rows import Block, HeldRows
+from zephon.exec.policies import AT_END, NO_UNITS, Chain, Held, Units
+from zephon.exec.policies.chain import States
+from zephon.exec.rows import HeldRows
 from zephon.exec.strands import Strands
 from zephon.work.refs import Refs
 from zephon.work.source import LaneStream
@@ -40,18 +43,18 @@ class Intake:
 
 
 class LaneRun:
-    """A lane's intakes, held documents, policy state, and finished rows.
+    """A lane's intakes, held documents, states of policies, and finished rows.
 
-    rows_placed: rows finished. rows_taken: rows handed to the assembler. tokens_waiting: tokens of
-    documents in the lane's order that no row has taken. ended: every draw has been pushed.
-    rows_drawn, tokens_made: per component, shape [components], int64. The history is guarded by
-    ``lock``: the caller's thread reads it while the pump's thread writes.
+    rows_placed: rows finished. rows_taken: rows handed to the assembler. ended: every draw has been
+    pushed. rows_drawn, tokens_made: per component, shape [components], int64. The history is
+    guarded by ``lock``: the caller's thread reads it while the pump's thread writes.
 
     Args:
         lane: which.
         draws: the lane's draws, or the strands that are merged by tokens.
-        policy: makes rows.
+        chain: makes rows.
         components: how many the work source has.
+        measures: names of what functions of the user make of each row.
         state: where to begin; None: at the beginning of the data.
     """
 
@@ -59,24 +62,28 @@ class LaneRun:
         self,
         lane: int,
         draws: LaneStream | TokenLane,
-        policy: Policy,
+        chain: Chain,
         components: int,
         state: LaneState | None = None,
+        measures: Sequence[str] = (),
     ) -> None:
         self.lane = lane
         streams = draws.strands if isinstance(draws, TokenLane) else (draws,)
         self.intakes = [Intake(stream) for stream in streams]
-        self.held = HeldRows(lane, len(streams) if isinstance(draws, TokenLane) else 0)
+        strands = len(streams) if isinstance(draws, TokenLane) else 0
+        self.held = HeldRows(lane, strands, measures, self.weights_at)
         self.strands = Strands(draws, self.held, state) if isinstance(draws, TokenLane) else None
         self.rows_placed = 0
         self.rows_taken = 0
-        self.tokens_waiting = 0
         self.ended = False
         self.failure: Exception | None = None
         self.lock = threading.Lock()
-        self._policy = policy
-        self._state = policy.make_state()
-        self._placed: deque[Placements] = deque()
+        self._chain = chain
+        self._states = chain.make_state(lane)
+        self._finished = FinishedRows()
+        self._last_mark = np.zeros((1, 2), np.int64)
+        self._staying = 0  # tokens that policies held at the last release
+        self._taken = 0  # tokens of rows taken since then
         self.tokens_made = np.zeros(components, np.int64)
         self.rows_drawn = np.zeros(components, np.int64)
         if state is None:
@@ -89,6 +96,8 @@ class LaneRun:
     @property
     def wants(self) -> int | None:
         """The intake whose next document the lane needs; None if no document follows."""
+        if self.ended:
+            return None
         if self.strands is not None:
             return self.strands.wants
         intake = self.intakes[0]
@@ -100,6 +109,11 @@ class LaneRun:
         return None
 
     @property
+    def tokens_placed(self) -> int:
+        """Tokens of finished rows that were not taken."""
+        return self._finished.tokens
+
+    @property
     def endless(self) -> bool:
         """Whether the lane never ends."""
         if self.strands is not None:
@@ -107,7 +121,7 @@ class LaneRun:
         return self.intakes[0].stream.length is None
 
     def push(self, block: Block, intake: int = 0, draws: int | None = None) -> None:
-        """Let the policy place a block's documents, once they are next in the lane.
+        """Let policies place a block's documents, once they are next in the lane.
 
         Args:
             block: made of the draws that follow those pushed before to this intake.
@@ -123,69 +137,69 @@ class LaneRun:
                     self._merge(self.strands)
             return
         first_seq = self.held.append(block)
-        lengths = block.offsets[1:] - block.offsets[:-1]
-        self.tokens_waiting += block.tokens
-        self._push(block.refs, lengths, block.refs.ordinal, first_seq)
+        self._push(self.held.known_from(first_seq), first_seq)
         if block.failure is not None:
             self.failure = block.failure
 
     def end(self) -> None:
-        """Tell the policy that no draw follows."""
+        """Tell the policies that no draw follows."""
         self.ended = True
-        placed = self._policy.finish(self._state)
-        if len(placed):
-            self._placed.append(placed)
-            self.rows_placed += len(placed)
+        rows = self._chain.finish(self._states, self.held)
+        with self.lock:
+            self.history.end(len(rows))
+        self._place(rows)
 
-    def take(self, count: int) -> list[Placements]:
+    def take(self, count: int) -> list[Placed]:
         """Hand out the next ``count`` finished rows, in order."""
-        taken = []
+        before = self._finished.tokens
+        taken = self._finished.take(count)
         self.rows_taken += count
-        while count:
-            rows = self._placed.popleft()
-            if len(rows) > count:
-                self._placed.appendleft(rows.rows(count, len(rows)))
-                rows = rows.rows(0, count)
-            count -= len(rows)
-            self.tokens_waiting -= int(rows.length.sum())
-            taken.append(rows)
+        self._taken += before - self._finished.tokens
         return taken
 
     def release(self) -> None:
-        """Let go of documents that no untaken row and no policy needs."""
-        waiting = [rows.seq for rows in self._placed]
-        needed = [s for s in (*waiting, self._policy.held(self._state).seq) if len(s)]
-        first = min((int(s.min()) for s in needed), default=self.held.next_seq)
-        self.held.release_before(first)
+        """Let go of documents that no untaken row and no policy needs.
+
+        Not each time where policies hold much: to look at all of that costs more than it frees.
+        """
+        if 4 * self._taken < self._staying:
+            return
+        leaving = [units.seq for units in self._finished.units()]
+        self._staying, self._taken = self.held.release(leaving, self._held_seqs()), 0
 
     def tokens_of(self, first: int, stop: int) -> int:
         """Count tokens of finished rows [first, stop), none of which was taken yet."""
-        tokens, at = 0, self.rows_taken
-        for placed in self._placed:
-            a, b = max(first - at, 0), min(stop - at, len(placed))
-            if a < b:
-                tokens += int(placed.length[placed.row_splits[a] : placed.row_splits[b]].sum())
-            at += len(placed)
-            if at >= stop:
-                break
-        return tokens
+        return self._finished.tokens_of(first - self.rows_taken, stop - self.rows_taken)
 
-    def tokens_placed(self) -> NDArray[np.int64]:
+    def placed_tokens(self) -> NDArray[np.int64]:
         """Count tokens of finished rows that were not taken, per component."""
-        return sum(map(self._tokens, self._placed), np.zeros_like(self.tokens_made))
+        return self._tokens(self._finished.units())
 
-    def tokens_held(self) -> NDArray[np.int64]:
+    def held_tokens(self) -> NDArray[np.int64]:
         """Count tokens that are in no finished row, per component."""
-        return self._tokens(self._policy.held(self._state))
+        return self._tokens([held.units for held in self._chain.held(self._states)])
 
-    def _tokens(self, pieces: Placements | Pieces) -> NDArray[np.int64]:
-        component = self.held.refs(pieces.seq).component
-        width = len(self.tokens_made)
-        return np.bincount(component, weights=pieces.length, minlength=width).astype(np.int64)
+    def dropped_tokens(self) -> Mapping[str, NDArray[np.int64]]:
+        """Count tokens that policies threw away, by reason and component."""
+        return self._chain.dropped(self._states)
 
-    def marks(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Say when documents came, for ``weights_at``; shape [docs, 2], int64."""
-        return self.held.marks(seqs)
+    def dropped_documents(self) -> int:
+        """Count documents that policies threw away."""
+        return self._chain.dropped_documents(self._states)
+
+    def _tokens(self, parts: Sequence[Units]) -> NDArray[np.int64]:
+        units = Units.concat(parts)
+        return self._by_component(self.held.components(units.seq), units.length)
+
+    def _by_component(
+        self, component: NDArray[np.integer], lengths: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        width = len(self.rows_drawn)
+        return np.bincount(component, weights=lengths, minlength=width).astype(np.int64)
+
+    def _held_seqs(self) -> NDArray[np.int64]:
+        held = [part.units.seq for part in self._chain.held(self._states)]
+        return np.concatenate([*held, NO_UNITS.seq])
 
     def weights_at(self, draw: int, time: int) -> NDArray[np.float64] | None:
         """Give the weights in force when a document came, shape [components]; None: unknown."""
@@ -214,10 +228,7 @@ class LaneRun:
                     self.history.add_tick(self._tick(self._next_tick))
             first_seq = strands.take(self._next_tick - strands.ordinal)
             if first_seq is not None:
-                seqs = np.arange(first_seq, self.held.next_seq)
-                lengths = self.held.lengths(seqs)
-                self.tokens_waiting += int(lengths.sum())
-                self._push(self.held.refs(seqs), lengths, self.held.positions(seqs), first_seq)
+                self._push(self.held.known_from(first_seq), first_seq)
             if strands.missed:  # a log, which holds documents alone, must not go across this
                 with self.lock:
                     self.history.add_tick(self._tick(strands.ordinal))
@@ -225,15 +236,9 @@ class LaneRun:
                 break
         self.failure = strands.failure
 
-    def _push(
-        self,
-        refs: Refs,
-        lengths: NDArray[np.int64],
-        positions: NDArray[np.int64],
-        first_seq: int,
-    ) -> None:
+    def _push(self, known: Known, first_seq: int) -> None:
         """Push documents in groups that end at ticks, and remember both."""
-        ordinals = refs.ordinal
+        ordinals = known.refs.ordinal
         at = 0
         while at < len(ordinals):
             boundary = (int(ordinals[at]) // TICK + 1) * TICK
@@ -241,51 +246,56 @@ class LaneRun:
             if int(ordinals[at]) >= self._next_tick:
                 with self.lock:
                     self.history.add_tick(self._tick(boundary - TICK))
-            group = lengths[at:stop]
-            placed = self._policy.push(self._state, first_seq + at, group)
-            component = refs.component[at:stop]
-            self._count(component, group, refs.last_child[at:stop])
-            arrivals = Arrivals(ordinals[at:stop], component, group, positions[at:stop])
+            seqs = np.arange(first_seq + at, first_seq + stop)
+            lengths, component = known.length[at:stop], known.refs.component[at:stop]
+            rows = self._chain.push(self._states, Units.whole(seqs, lengths, seqs), self.held)
+            last = known.refs.last_child[at:stop]
+            self.rows_drawn += np.bincount(component[last], minlength=len(self.rows_drawn))
+            self.tokens_made += self._by_component(component, lengths)
+            arrivals = Arrivals(
+                ordinal=ordinals[at:stop],
+                component=component,
+                length=lengths,
+                position=known.position[at:stop],
+                measures=known.measures[:, at:stop],
+            )
             with self.lock:
-                self.history.add(arrivals, first_seq + at, placed)
-            if len(placed):
-                self._placed.append(placed)
-                self.rows_placed += len(placed)
+                self.history.add(arrivals, ordinals[rows.trigger - first_seq])
+            self._last_mark = self.held.marks(seqs[-1:])
+            self._place(rows)
             at = stop
+
+    def _place(self, rows: Units) -> None:
+        if not len(rows):
+            return
+        by_end = rows.trigger == AT_END
+        if by_end.any():
+            marks = np.repeat(self._last_mark, len(rows), axis=0)
+        else:
+            marks = self.held.marks(rows.trigger)
+        self._finished.add(Placed(rows, marks))
+        self.rows_placed += len(rows)
 
     def _tick(self, ordinal: int) -> Tick:
         self._next_tick = (ordinal // TICK + 1) * TICK
-        held = self._policy.held(self._state)
+        stages = self._chain.held(self._states)
+        seqs = np.concatenate([*(held.units.seq for held in stages), NO_UNITS.seq])
         return Tick(
             ordinal=ordinal,
             rows=self.rows_placed,
-            held=held,
-            held_refs=self.held.refs(held.seq),
-            held_lengths=self.held.lengths(held.seq),
-            held_positions=self.held.positions(held.seq),
+            stages=stages,
+            known=self.held.known(seqs),
             counts=Counts(self.rows_drawn.copy(), self.tokens_made.copy()),
             merge=None if self.strands is None else self.strands.point(),
-        )
-
-    def _count(
-        self, component: NDArray[np.int32], lengths: NDArray[np.int64], last: NDArray[np.bool_]
-    ) -> None:
-        width = len(self.rows_drawn)
-        self.rows_drawn += np.bincount(component[last], minlength=width)
-        self.tokens_made += np.bincount(component, weights=lengths, minlength=width).astype(
-            np.int64
         )
 
     def _restore(self, state: LaneState) -> None:
         """Roll the policy from the tick to the last delivered row; reads no data."""
         tick, log = state.tick, state.log
-        _, firsts, where = np.unique(tick.held.seq, return_index=True, return_inverse=True)
-        self.held.append_unread(
-            tick.held_refs.take(firsts), tick.held_lengths[firsts], tick.held_positions[firsts]
-        )
-        self._state = self._policy.resume(
-            Pieces(seq=where.astype(np.int64), start=tick.held.start, length=tick.held.length)
-        )
+        seqs = np.concatenate([*(held.units.seq for held in tick.stages), NO_UNITS.seq])
+        _, firsts, where = np.unique(seqs, return_index=True, return_inverse=True)
+        self.held.append_unread(tick.known.take(firsts))
+        self._states = self._resumed(tick.stages, where.astype(np.int64))
         self.rows_drawn = tick.counts.rows.copy()
         self.tokens_made = tick.counts.tokens.copy()
         self.rows_placed = tick.rows
@@ -295,22 +305,38 @@ class LaneRun:
                 "exactly where they are merged by tokens; it is damaged, restore an earlier one"
             )
         self.history = LaneHistory(self._tick(tick.ordinal))
-        self.tokens_waiting = int(tick.held.length.sum())
         if len(log.ordinal):
             drawn = self._drawn_again(state)
             began = int(tick.counts.tokens.sum())
             times = began + np.cumsum(log.length) - log.length
-            first_seq = self.held.append_unread(drawn, log.length, log.position, times)
-            self.tokens_waiting += int(log.length.sum())
-            self._push(drawn, log.length, log.position, first_seq)
+            known = Known(drawn, log.length, log.position, log.measures)
+            self._push(known, self.held.append_unread(known, times))
         self._set_intakes(state)
         self.rows_taken = tick.rows
+        if state.ended:
+            self.end()
         if self.rows_placed < state.rows:
             raise CheckpointError(
                 f"restore: lane {self.lane} has {self.rows_placed} rows at draw "
                 f"{state.last_draw}, the checkpoint says {state.rows}; it is damaged"
             )
         self.take(state.rows - tick.rows)
+
+    def _resumed(self, stages: Sequence[Held], seqs: NDArray[np.int64]) -> States:
+        """Rebuild the states of policies whose documents have these arrival numbers now."""
+        found, at = [], 0
+        for held in stages:
+            units, stop = held.units, at + len(held.units.seq)
+            units = Units(units.splits, seqs[at:stop], units.start, units.length, units.trigger)
+            found.append(Held(units, held.numbers))
+            at = stop
+        try:
+            return self._chain.resume(self.lane, found, self.held)
+        except (KeyError, IndexError, ValueError) as exc:
+            raise CheckpointError(
+                f"restore: lane {self.lane} of the checkpoint does not fit the steps of this "
+                f"pipeline: {exc}; it is damaged, restore an earlier one"
+            ) from exc
 
     def _drawn_again(self, state: LaneState) -> Refs:
         """Return the references of the log's documents; splits of one draw are its children."""

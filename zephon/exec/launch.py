@@ -11,13 +11,13 @@ import numpy as np
 
 from zephon.errors import OptimizerError, PlanError
 from zephon.exec.assemble import Assembler, Naming
+from zephon.exec.deciding import chain_of, check_mixing, measures_of
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
 from zephon.exec.operator import Operator
-from zephon.exec.operators import FetchRowsOp, TokenizeColumnOp
-from zephon.exec.policies import Each, Policy, Wrap
+from zephon.exec.operators import FetchRowsOp, MeasureRowsOp, TokenizeColumnOp
 from zephon.exec.reading import plan_reading
 from zephon.exec.runners import InlineRunner, ThreadsRunner, usable_cores
 from zephon.exec.runners.threads import MOST_THREADS
@@ -82,8 +82,7 @@ def step_of(plan: Plan, topology: Topology) -> StepSize | None:
     rows = topology.global_batch_size
     if rows is None:
         return None
-    lengths = [getattr(node, "max_length", None) for node in source_first(plan.physical)]
-    length = next((each for each in lengths if each is not None), None)
+    length = assembly_of(plan).layout.max_length
     return StepSize(rows, "samples") if length is None else StepSize(rows * length, "tokens")
 
 
@@ -137,11 +136,10 @@ def launch(
         TokenizerError: the tokenizer cannot be loaded, or lacks an id that the plan needs.
     """
     assembly = assembly_of(plan)
+    check_mixing(plan, source)
     microbatch_size = assembly.microbatch_size or 1
     check_microbatch(topology, microbatch_size, start.delivered)
     workers = workers_of(plan, options)
-    nodes = source_first(plan.physical)
-    place = next(n for n in nodes if isinstance(n, physical.PlaceEach | physical.PlaceWrap))
     reading = plan_reading(source, options, topology)
     spill = None if reading.spill is None else Spill(reading.spill)
     cache = GroupCache(reading.cache_bytes, spill)
@@ -156,7 +154,8 @@ def launch(
         topology=topology,
         streams=streams_of(plan, source, topology),
         segment=segment_of(plan, source, tokenizers, cache),
-        policy=POLICIES[type(place)](place),
+        chain=chain_of(plan, source),
+        measures=measures_of(plan),
         assembler=Assembler(
             assembly.layout, _naming(source), pad_token_id=_pad(assembly.layout, tokenizers)
         ),
@@ -166,13 +165,13 @@ def launch(
         release=cache.clear,
         settings=Settings(
             microbatch_size=microbatch_size,
-            max_length=getattr(place, "max_length", None),
+            max_length=assembly.layout.max_length,
             drop_last=assembly.drop_last,
             gather_apart=assembly.apart,
             keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),
             queue=workers.queue,
             budget=reading.budget - reading.cache_bytes,
-            row_bytes=_mean_row_bytes(source),
+            row_bytes=mean_row_bytes(source),
             group_bytes=_group_bytes(source),
             component_bytes=tuple(
                 c.dataset.mean_row_bytes() if c.read else 0.0 for c in source.components
@@ -222,12 +221,6 @@ def segment_of(
     )
 
 
-POLICIES: dict[type[physical.PhysicalNode], Callable[[Any], Policy]] = {
-    physical.PlaceEach: lambda node: Each(),
-    physical.PlaceWrap: lambda node: Wrap(node.max_length),
-}
-
-
 def _operator(
     step: physical.Step,
     *,
@@ -246,6 +239,8 @@ def _operator(
             return FetchRowsOp({number: readers[c.dataset_id] for number, c in components})
         case physical.TokenizeColumn():
             return TokenizeColumnOp(step, tokenizers[step])
+        case physical.MeasureRows():
+            return MeasureRowsOp(step)
 
 
 def _pad(
@@ -287,5 +282,6 @@ def _group_bytes(source: WorkSource) -> float:
     return sum(c.weight * c.dataset.mean_group_bytes() for c in read)
 
 
-def _mean_row_bytes(source: WorkSource) -> float:
+def mean_row_bytes(source: WorkSource) -> float:
+    """Return the mean bytes of a row of the data."""
     return sum(c.weight * c.dataset.mean_row_bytes() for c in source.components if c.read)

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 from zephon.exec.morsel import Morsel
+
+
+class RowError(Exception):
+    """One row is bad; whoever knows where rows lie makes a located error of it.
+
+    row: position among the rows that the operator was given.
+    problem: what is wrong, to be followed by the place of the row.
+    way_out: what to do, the end of the message.
+    """
+
+    def __init__(self, row: int, problem: str, way_out: str) -> None:
+        super().__init__(row, problem, way_out)
+        self.row = row
+        self.problem = problem
+        self.way_out = way_out
 
 
 class Operator(ABC):
@@ -15,8 +29,12 @@ class Operator(ABC):
     Output rows stand in the order of their input rows.
     """
 
-    label: ClassVar[str]
+    label: str  # how messages call the step
 
     @abstractmethod
     def run(self, rows: Morsel) -> Morsel:
-        """Return the rows that follow from ``rows``; ``rows`` is not changed."""
+        """Return the rows that follow from ``rows``; ``rows`` is not changed.
+
+        Raises:
+            RowError: a row is bad; with the cause, where code of the user raised something.
+        """

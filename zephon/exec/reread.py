@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
+from zephon.exec.block import Block
 from zephon.exec.lane_run import LaneRun
-from zephon.exec.rows import UNREAD, Block
+from zephon.exec.rows import UNREAD
 from zephon.exec.segment import Segment
 from zephon.work.refs import Refs
 
@@ -26,13 +27,14 @@ def read_again(segment: Segment, run: LaneRun, seqs: NDArray[np.int64]) -> None:
         CheckpointError: a document is not there any more, or has another length than when the
             checkpoint was taken.
     """
-    if run.held.unread_until <= run.held.base:
+    if not run.held.unread:
         return
     part, _, _ = run.held.places(seqs)
     unread = np.unique(seqs[part == UNREAD])
     if not len(unread):
         return
-    wanted, numbers = run.held.refs(unread), run.held.positions(unread)
+    known = run.held.known(unread)
+    wanted, numbers = known.refs, known.position
     groups = [np.arange(len(unread))]
     if run.strands is not None:  # documents are numbered within their strand
         strands = np.unique(wanted.component).tolist()

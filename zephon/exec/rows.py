@@ -1,139 +1,98 @@
-"""The documents that one lane holds: one table of integers, and the buffers that it points into.
+"""Documents of a lane that somebody still needs: references, and where their tokens are.
 
-A document is an arrival number (``seq``). The table says for each which buffer holds its tokens,
-where, how many, and its reference, so nothing per document is a Python object. A document known
-by reference alone (after a restore) has no buffer until ``fill`` gives it one.
+Two integers name a document's tokens: a part and a place in it. A part is what one segment task
+made for one lane; it lives until its last document is delivered or dropped. Lanes of one task
+share its buffer. A part is copied out of it when other lanes have let go of more than half of the
+buffer, or when policies hold less than half of the part: so what a lane keeps alive is bounded by
+twice the tokens that it holds, for about one copy a token. After a restore a document may be
+unread: it has a reference and a length, and its tokens are fetched when a row needs them.
 
-In a lane whose strands are merged by tokens, documents wait for an arrival number, strand by strand
+The table of documents is dense behind its survivors: documents that came before the last clearing
+are found by search, later ones by number. It is cleared when more than half of it is dead.
+
+A lane that merges strands has documents that have not arrived yet: they wait, strand by strand
 in tables of their own; two columns more say where in its strand a document stands and when it came.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.block import Block, Buffer, Known, Part
 from zephon.work.refs import Refs
-
-if TYPE_CHECKING:
-    from zephon.io.payload import Payload
 
 UNREAD = -1
 _PART, _START, _LENGTH, _INDEX = range(4)
 _COMPONENT, _SHARD, _ROW, _PASS, _ORDINAL, _CHILD, _LAST = range(4, 11)
 _POSITION, _TIME = 11, 12
 _COLUMNS, _MERGED_COLUMNS = 11, 13
-
-
-@dataclass(slots=True, eq=False)
-class Buffer:
-    """Tokens that one task made, for one lane or for several.
-
-    columns: the token column and those aligned with it, by name, each of shape [tokens];
-    read-only. size: tokens of all its blocks. live: tokens of those that a lane still holds.
-    """
-
-    columns: dict[str, NDArray]
-    size: int
-    live: int
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What a segment made of consecutive draws of one lane.
-
-    refs: one a document. buffer: holds the tokens, maybe other lanes' too. offsets: document d is
-    tokens [offsets[d], offsets[d + 1]) of the buffer, shape [docs + 1], int64. payload: whole
-    rows, where they are kept. failure: what the first bad row raises, if one follows.
-    """
-
-    refs: Refs
-    buffer: Buffer
-    offsets: NDArray[np.int64]
-    payload: Payload | None
-    failure: Exception | None = None
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all documents."""
-        return int(self.offsets[-1] - self.offsets[0])
-
-
-@dataclass(slots=True, eq=False)
-class Part:
-    """A block while some document of it is held: its buffer, and arrivals first_seq to last_seq.
-
-    tokens: of all its documents. strand, waiting: the strand in which so many of them wait.
-    """
-
-    buffer: Buffer
-    payload: Payload | None
-    first_seq: int
-    last_seq: int
-    tokens: int
-    strand: int = 0
-    waiting: int = 0
+_LEAST_DEAD = 4096  # entries; fewer are not worth a clearing
 
 
 class HeldRows:
-    """Documents from arrival ``base`` on; see the module's first lines.
+    """Documents by arrival number; see the module's first lines.
 
     Args:
         lane: whose.
         strands: of a lane that merges strands; 0: draws arrive in the lane's order.
+        measures: names of what functions of the user make of each row.
+        weights_at: gives the weights in force at a draw and a time of the lane.
+
+    To policies it is ``Documents``.
     """
 
-    def __init__(self, lane: int, strands: int = 0) -> None:
+    def __init__(
+        self,
+        lane: int,
+        strands: int = 0,
+        measures: Sequence[str] = (),
+        weights_at: Callable[[int, int], NDArray[np.float64] | None] = lambda draw, time: None,
+    ) -> None:
         self.lane = lane
-        self.base = 0
+        self._weights_at = weights_at
         self.next_seq = 0
-        self.unread_until = 0  # no document from this arrival on is unread
+        self.unread = 0
         self.parts: dict[int, Part] = {}
         self._next_part = 0
         self._merged = strands > 0
-        self._columns = _MERGED_COLUMNS if strands else _COLUMNS
+        first = _MERGED_COLUMNS if strands else _COLUMNS
+        self._measures = {name: first + number for number, name in enumerate(measures)}
+        self._columns = first + len(self._measures)
         self._table = np.zeros((self._columns, 256), np.int64)
+        self._survivors = np.empty(0, np.int64)  # arrival numbers of the table's first entries
+        self._dense_from = 0  # arrival number of the entry behind them
         self._waiting: list[deque[NDArray[np.int64]]] = [deque() for _ in range(strands)]
 
     def append(self, block: Block) -> int:
         """Hold a block's documents; return the arrival number of the first."""
         count = len(block.refs)
-        first = self._reserve(count)
-        table = self._table[:, first - self.base : self.next_seq - self.base]
-        _write_refs(table, block.refs)
-        self._write_places(table, block)
+        first, table = self._reserve(count)
+        self._write_block(table, block)
         if count:
-            self._add_part(block, first, first + count - 1)
+            self._add_part(block)
         return first
 
-    def append_unread(
-        self,
-        refs: Refs,
-        lengths: NDArray[np.int64],
-        positions: NDArray[np.int64] | None = None,
-        times: NDArray[np.int64] | int = 0,
-    ) -> int:
+    def append_unread(self, known: Known, times: NDArray[np.int64] | int = 0) -> int:
         """Hold documents by reference alone; return the arrival number of the first.
 
         Args:
-            refs: of each document.
-            lengths: tokens of each, shape [docs].
-            positions, times: of documents that were merged; see ``append_merged``.
+            known: the documents.
+            times: tokens of the lane before each, where strands are merged.
         """
-        first = self._reserve(len(refs))
-        table = self._table[:, first - self.base : self.next_seq - self.base]
-        _write_refs(table, refs)
+        first, table = self._reserve(len(known))
+        _write_refs(table, known.refs)
         table[_PART] = UNREAD
-        table[_LENGTH] = lengths
+        table[_LENGTH] = known.length
+        if self._measures:
+            table[-len(self._measures) :] = known.measures
         if self._merged:
-            table[_POSITION] = refs.ordinal if positions is None else positions
+            table[_POSITION] = known.position
             table[_TIME] = times
-        self.unread_until = self.next_seq
+        self.unread += len(known)
         return first
 
     def wait(self, strand: int, block: Block) -> None:
@@ -141,11 +100,10 @@ class HeldRows:
         count = len(block.refs)
         if not count:
             return
-        table = np.empty((_MERGED_COLUMNS, count), np.int64)
-        _write_refs(table, block.refs)
-        self._write_places(table, block)
+        table = np.zeros((self._columns, count), np.int64)
+        self._write_block(table, block)
         self._waiting[strand].append(table)
-        self._add_part(block, self.next_seq, -1, strand, count)
+        self._add_part(block, strand, count)
 
     def append_merged(
         self,
@@ -165,21 +123,15 @@ class HeldRows:
         """
         arriving = [part for strand, count in counts for part in self._take_waiting(strand, count)]
         found = arriving[0] if len(arriving) == 1 else np.concatenate(arriving, axis=1)
-        first = self._reserve(len(order))
-        table = self._table[:, first - self.base : self.next_seq - self.base]
+        first, table = self._reserve(len(order))
         np.take(found, order, axis=1, out=table, mode="clip")
         table[_POSITION] = table[_ORDINAL]
         table[_ORDINAL] = ordinals
         length = table[_LENGTH]
         table[_TIME] = began + np.cumsum(length) - length
-        # Backwards, so that the first place of each is its last.
-        numbers, behind, sizes = np.unique(
-            table[_PART, ::-1], return_index=True, return_counts=True
-        )
-        for number, at, size in zip(numbers.tolist(), behind.tolist(), sizes.tolist(), strict=True):
-            part = self.parts[number]
-            part.waiting -= size
-            part.last_seq = self.next_seq - 1 - at
+        numbers, sizes = np.unique(table[_PART], return_counts=True)
+        for number, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
+            self.parts[number].waiting -= size
         return first
 
     def drop_waiting(self, strand: int) -> None:
@@ -197,40 +149,79 @@ class HeldRows:
             block: tokens of these documents and perhaps of others.
             documents: which document of ``block`` each is, shape [docs].
         """
-        at = seqs - self.base
+        at = self._at(seqs)
         self._table[_PART, at] = self._next_part
         self._table[_START, at] = block.offsets[documents]
         self._table[_INDEX, at] = documents
-        self._add_part(block, int(seqs.min()), int(seqs.max()))
+        self.unread -= len(seqs)
+        self._add_part(block)
 
-    def release_before(self, seq: int) -> None:
-        """Let go of all documents that arrived before ``seq``."""
-        for number, part in list(self.parts.items()):
-            if part.last_seq < seq and not part.waiting:
-                part.buffer.live -= part.tokens
+    def release(self, leaving: Sequence[NDArray[np.int64]], staying: NDArray[np.int64]) -> int:
+        """Let go of all documents but these.
+
+        Args:
+            leaving: arrival numbers of documents in finished rows, each any number of times.
+            staying: of those that policies hold, likewise.
+
+        Returns:
+            tokens of the documents that stay.
+        """
+        size = len(self._survivors) + self.next_seq - self._dense_from
+        wanted = np.zeros(size, np.int8)
+        for seqs in leaving:
+            wanted[self._at(seqs)] = 1
+        wanted[self._at(staying)] = 2
+        live = np.flatnonzero(wanted)
+        part, length, stays = self._table[_PART, live], self._table[_LENGTH, live], wanted[live] > 1
+        lowest = next(iter(self.parts), 0)
+        read = part >= lowest
+        # A document counts as a token more, for rows without tokens.
+        weight = length + 1
+        width = self._next_part - lowest
+        total = np.bincount(part[read] - lowest, weight[read], width)
+        kept = np.bincount(part[read & stays] - lowest, weight[read & stays], width)
+        for number, held in list(self.parts.items()):
+            at = number - lowest
+            if not held.waiting and not total[at]:
+                held.buffer.live -= held.tokens
                 del self.parts[number]
-            elif 2 * part.buffer.live < part.buffer.size:
-                self._compact(number, part)
-        dead = seq - self.base
-        if dead > 64 and 2 * dead > self._table.shape[1]:
-            live = self.next_seq - seq
-            self._table[:, :live] = self._table[:, dead : dead + live].copy()
-            self.base = seq
+                continue
+            # What is leaving goes soon of itself: only what stays is worth a copy.
+            most = (held.tokens + held.documents) / 2
+            scattered = not held.waiting and total[at] < min(most, 2 * kept[at])
+            if scattered or 2 * held.buffer.live < held.buffer.size:
+                self._copy_out(number, held, live[part == number])
+        if size - len(live) > len(live) + _LEAST_DEAD:
+            self._clear(live)
+        return int(length[stays].sum())
+
+    def components(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the component of each document, shape [docs], int64."""
+        return self._table[_COMPONENT, self._at(seqs)]
 
     def lengths(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the tokens of each document, shape [docs], int64."""
-        return self._table[_LENGTH, seqs - self.base]
+        return self._table[_LENGTH, self._at(seqs)]
+
+    def last_parts(self, seqs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Say which documents are the last part of their source row, shape [docs]."""
+        return self._table[_LAST, self._at(seqs)] > 0
+
+    def measures(self, name: str, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a measure of each document, shape [docs], int64."""
+        return self._table[self._measures[name], self._at(seqs)]
+
+    def weights(self, seq: int) -> NDArray[np.float64] | None:
+        """Return the weights in force when a document came, shape [components]."""
+        draw, time = self.marks(np.array([seq]))[0].tolist()
+        return self._weights_at(draw, time)
 
     def places(
         self, seqs: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return part number, first token in the part, and row in the part; each [docs], int64."""
-        part, start, _, index = self._table[:4, seqs - self.base]
+        part, start, _, index = self._table[:4, self._at(seqs)]
         return part, start, index
-
-    def positions(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the draw of each document, counted in its own strand, shape [docs], int64."""
-        return self._table[_POSITION if self._merged else _ORDINAL, seqs - self.base]
 
     def marks(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the draw and the lane time of each document, shape [docs, 2], int64.
@@ -238,15 +229,34 @@ class HeldRows:
         Time is tokens before it where strands are merged, else the draw once more: documents
         without tokens come at one time, and only the draw tells them apart.
         """
-        at = seqs - self.base
+        at = self._at(seqs)
         time = self._table[_TIME if self._merged else _ORDINAL, at]
         return np.column_stack([self._table[_ORDINAL, at], time])
 
     def refs(self, seqs: NDArray[np.int64]) -> Refs:
         """Return the references of documents."""
-        columns = self._table[:, seqs - self.base]
+        return self._refs(self._table[:, self._at(seqs)])
+
+    def known(self, seqs: NDArray[np.int64]) -> Known:
+        """Return what is to be written down of documents."""
+        return self._known(self._table[:, self._at(seqs)])
+
+    def known_from(self, seq: int) -> Known:
+        """Return what is to be written down of the documents that arrived last, from one on."""
+        stop = len(self._survivors) + self.next_seq - self._dense_from
+        return self._known(self._table[:, stop - (self.next_seq - seq) : stop].copy())
+
+    def _known(self, columns: NDArray[np.int64]) -> Known:
+        return Known(
+            refs=self._refs(columns),
+            length=columns[_LENGTH],
+            position=columns[_POSITION if self._merged else _ORDINAL],
+            measures=columns[self._columns - len(self._measures) :],
+        )
+
+    def _refs(self, columns: NDArray[np.int64]) -> Refs:
         return Refs(
-            lane=np.full(len(seqs), self.lane, np.int32),
+            lane=np.full(columns.shape[1], self.lane, np.int32),
             component=columns[_COMPONENT].astype(np.int32),
             shard=columns[_SHARD],
             row=columns[_ROW],
@@ -256,20 +266,47 @@ class HeldRows:
             last_child=columns[_LAST].astype(bool),
         )
 
-    def _reserve(self, count: int) -> int:
-        first, need = self.next_seq, self.next_seq - self.base + count
-        if need > self._table.shape[1]:
-            grown = np.zeros((self._columns, 2 * need), np.int64)
-            grown[:, : first - self.base] = self._table[:, : first - self.base]
+    def _at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the table's entries of documents."""
+        first, count = self._dense_from, len(self._survivors)
+        if not count:
+            return seqs - first if first else seqs
+        dense = seqs - (first - count)
+        if len(seqs) and int(seqs.min()) >= first:
+            return dense
+        return np.where(seqs >= first, dense, np.searchsorted(self._survivors, seqs))
+
+    def _reserve(self, count: int) -> tuple[int, NDArray[np.int64]]:
+        """Make room for documents; return the first's arrival number, and their entries."""
+        first = self.next_seq
+        size = len(self._survivors) + first - self._dense_from
+        if size + count > self._table.shape[1]:
+            grown = np.zeros((self._columns, max(2 * self._table.shape[1], size + count)), np.int64)
+            grown[:, :size] = self._table[:, :size]
             self._table = grown
         self.next_seq = first + count
-        return first
+        return first, self._table[:, size : size + count]
 
-    def _write_places(self, table: NDArray[np.int64], block: Block) -> None:
+    def _clear(self, live: NDArray[np.int64]) -> None:
+        """Forget all entries of the table but these, ascending."""
+        count = len(self._survivors)
+        old = live < count
+        self._survivors = np.concatenate(
+            [self._survivors[live[old]], live[~old] + (self._dense_from - count)]
+        )
+        table = np.zeros((self._columns, max(256, 2 * len(live))), np.int64)
+        table[:, : len(live)] = self._table[:, live]
+        self._table, self._dense_from = table, self.next_seq
+        self.unread = int(np.count_nonzero(table[_PART, : len(live)] == UNREAD))
+
+    def _write_block(self, table: NDArray[np.int64], block: Block) -> None:
+        _write_refs(table, block.refs)
         table[_PART] = self._next_part
         table[_START] = block.offsets[:-1]
         table[_LENGTH] = block.offsets[1:] - block.offsets[:-1]
         table[_INDEX] = np.arange(len(block.refs))
+        for name, column in self._measures.items():
+            table[column] = block.measures[name]
 
     def _take_waiting(self, strand: int, count: int) -> list[NDArray[np.int64]]:
         tables, taken = self._waiting[strand], []
@@ -282,29 +319,37 @@ class HeldRows:
             taken.append(table)
         return taken
 
-    def _add_part(
-        self, block: Block, first_seq: int, last_seq: int, strand: int = 0, waiting: int = 0
-    ) -> None:
+    def _add_part(self, block: Block, strand: int = 0, waiting: int = 0) -> None:
         self.parts[self._next_part] = Part(
-            block.buffer, block.payload, first_seq, last_seq, block.tokens, strand, waiting
+            block.buffer, block.payload, block.tokens, len(block.refs), strand, waiting
         )
         self._next_part += 1
 
-    def _compact(self, number: int, part: Part) -> None:
-        """Copy a part's tokens out of a buffer that other lanes have mostly let go."""
-        first = max(part.first_seq, self.base) - self.base
-        tables = [self._table[:, first : max(part.last_seq + 1 - self.base, 0)]]
+    def _copy_out(self, number: int, part: Part, live: NDArray[np.int64]) -> None:
+        """Copy what is held of a part out of its buffer; ``live``: its entries of the table."""
+        tables = [(self._table, live)]
         if part.waiting:
-            tables += self._waiting[part.strand]
-        owned = [table[_PART] == number for table in tables]
-        starts = np.concatenate([t[_START, own] for t, own in zip(tables, owned, strict=True)])
-        lengths = np.concatenate([t[_LENGTH, own] for t, own in zip(tables, owned, strict=True)])
-        start, stop = int(starts.min()), int((starts + lengths).max())
-        columns = {name: c[start:stop].copy() for name, c in part.buffer.columns.items()}
+            waiting = self._waiting[part.strand]
+            tables += [(table, np.flatnonzero(table[_PART] == number)) for table in waiting]
+        starts = np.concatenate([table[_START, own] for table, own in tables])
+        lengths = np.concatenate([table[_LENGTH, own] for table, own in tables])
+        ends = np.cumsum(lengths)
+        slices = list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
+        columns = {
+            name: np.concatenate([values[a:b] for a, b in slices]) if slices else values[:0]
+            for name, values in part.buffer.columns.items()
+        }
+        if part.payload is not None:
+            index = np.concatenate([table[_INDEX, own] for table, own in tables])
+            part.payload = part.payload.take(index).copied()
         part.buffer.live -= part.tokens
-        for table, own in zip(tables, owned, strict=True):
-            table[_START, own] -= start
+        part.tokens, part.documents = int(ends[-1]) if len(ends) else 0, len(ends)
         part.buffer = Buffer(columns, part.tokens, part.tokens)
+        done = 0
+        for table, own in tables:
+            table[_START, own] = (ends - lengths)[done : done + len(own)]
+            table[_INDEX, own] = np.arange(done, done + len(own))
+            done += len(own)
 
 
 def _write_refs(table: NDArray[np.int64], refs: Refs) -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, ExecutionError, ShardError, TokenizerError
-from zephon.exec.morsel import Morsel, TokenView, token_view
-from zephon.exec.operator import Operator
-from zephon.exec.rows import Block, Buffer
+from zephon.exec.block import Block, Buffer
+from zephon.exec.morsel import Morsel, TokenView, number_view, token_view
+from zephon.exec.operator import Operator, RowError
 from zephon.exec.runners import Handle, InlineRunner, Runner
 from zephon.io.payload import Payload
 from zephon.planner.physical import RowLayout
@@ -72,7 +72,7 @@ class Segment:
             try:
                 rows = self._apply(self._stages[number], rows)
                 if last:
-                    self._check_aligned(rows)
+                    self._check(rows)
             except Exception:  # found again, and raised where its lane gets to it
                 rows = None
         if not last:
@@ -85,36 +85,59 @@ class Segment:
         rows = Morsel(refs, _NO_COLUMNS)
         for stage in self._stages:
             rows = self._apply(stage, rows)
-        self._check_aligned(rows)
+        self._check(rows)
         return rows
 
-    def _check_aligned(self, rows: Morsel) -> None:
-        """Refuse rows of which a field does not have one value a token."""
-        for name in self._layout.aligned:
-            lengths, wanted = (
-                np.diff(token_view(rows.columns.column(field)).offsets)
-                for field in (name, str(self._layout.tokens_field))
+    def _check(self, rows: Morsel) -> None:
+        """Refuse documents that must not be packed: too long, or with a field of another length."""
+        layout = self._layout
+        if not layout.aligned and layout.max_document is None:
+            return
+        lengths = rows.measures.get("length")
+        if layout.tokens_field is not None:
+            tokens = np.diff(token_view(rows.columns.column(layout.tokens_field)).offsets)
+            lengths = tokens if lengths is None else lengths
+            for name in layout.aligned:
+                self._check_aligned(name, rows, tokens)
+        if layout.max_document is None or lengths is None:
+            return
+        longer = np.flatnonzero(lengths > layout.max_document)
+        if len(longer):
+            row = int(longer[0])
+            raise DataError(
+                f"{layout.max_document_call}: Sequence length {lengths[row]} exceeds max_length "
+                f"{layout.max_document} on {self._place(rows, row)}; pass drop_oversized=True, or "
+                "tokenize with split_long_samples"
             )
-            differs = np.flatnonzero(lengths != wanted)
-            if len(differs):
-                row = int(differs[0])
-                where = self._locate(rows.refs.slice(row, row + 1))
-                raise ExecutionError(
-                    f"field {name!r} must have one value a token of "
-                    f"{self._layout.tokens_field!r}, on {where} there are {wanted[row]} tokens and "
-                    f"{lengths[row]} values; mend the row"
-                )
+
+    def _check_aligned(self, name: str, rows: Morsel, tokens: NDArray[np.int64]) -> None:
+        lengths = np.diff(number_view(rows.columns.column(name)).offsets)
+        differs = np.flatnonzero(lengths != tokens)
+        if len(differs):
+            row = int(differs[0])
+            raise ExecutionError(
+                f"field {name!r} must have one value a token of {self._layout.tokens_field!r}, on "
+                f"{self._place(rows, row)} there are {tokens[row]} tokens and {lengths[row]} "
+                "values; mend the row, or leave the field out of packed rows with aligned_fields"
+            )
+
+    def _place(self, rows: Morsel, row: int) -> str:
+        return self._locate(rows.refs.slice(row, row + 1))
 
     def _apply(self, operators: Sequence[Operator], rows: Morsel) -> Morsel:
-        refs = rows.refs
         for operator in operators:
             try:
                 rows = operator.run(rows)
             except (DataError, ShardError, ExecutionError):
                 raise
+            except RowError as exc:
+                place, cause = self._place(rows, exc.row), exc.__cause__
+                kind = DataError if cause is None else ExecutionError
+                text = f"{operator.label}: {exc.problem} on {place}; {exc.way_out}"
+                raise kind(text) from cause
             except Exception as exc:
                 kind = TokenizerError if isinstance(exc, TokenizerError) else ExecutionError
-                where = self._locate(refs)
+                where = self._locate(rows.refs)
                 raise kind(f"{operator.label} failed on {where}: {exc}") from exc
         return rows
 
@@ -140,25 +163,31 @@ class Segment:
         offsets, buffer = self._tokens(rows)
         blocks, first = [], 0
         for stop in stops:
-            payload = rows.payload
+            payload = self._kept(rows)
             if payload is not None and len(stops) > 1:
                 payload = payload.take(np.arange(first, stop))
             refs = rows.refs.slice(first, stop)
-            blocks.append(Block(refs, buffer, offsets[first : stop + 1], payload))
+            measures = {name: found[first:stop] for name, found in rows.measures.items()}
+            part = offsets[first : stop + 1]
+            blocks.append(Block(refs, buffer, part, payload, measures=measures))
             first = stop
         return blocks
 
     def _block(self, rows: Morsel, failure: Exception | None) -> Block:
         offsets, buffer = self._tokens(rows)
-        return Block(rows.refs, buffer, offsets, rows.payload, failure)
+        return Block(rows.refs, buffer, offsets, self._kept(rows), failure, rows.measures)
+
+    def _kept(self, rows: Morsel) -> Payload | None:
+        """Give whole rows where they are delivered; they may have been read to be measured."""
+        return rows.payload if self._layout.payload else None
 
     def _tokens(self, rows: Morsel) -> tuple[NDArray[np.int64], Buffer]:
         """View the token columns; rows without tokens have documents of none."""
         layout = self._layout
         if layout.tokens_field is None:
             return np.zeros(len(rows.refs) + 1, np.int64), Buffer({}, 0, 0)
-        names = (layout.tokens_field, *layout.aligned)
-        views = {name: token_view(rows.columns.column(name)) for name in names}
+        views = {name: number_view(rows.columns.column(name)) for name in layout.aligned}
+        views[layout.tokens_field] = token_view(rows.columns.column(layout.tokens_field))
         offsets = views[layout.tokens_field].offsets
         size = int(offsets[-1] - offsets[0])
         columns = {name: _from(view, int(offsets[0])) for name, view in views.items()}
@@ -170,14 +199,14 @@ def _drawn(draw: Callable[[], Sequence[Refs]]) -> _Made:
     return lanes, Morsel(Refs.concat(lanes), _NO_COLUMNS)
 
 
-def _from(view: TokenView, first: int) -> NDArray[np.int32]:
+def _from(view: TokenView, first: int) -> NDArray[Any]:
     """Return a column's values such that its first document begins at ``first``."""
     shift = int(view.offsets[0]) - first
     if shift == 0:
         return view.values
     if shift > 0:
         return view.values[shift:]
-    return np.concatenate([np.zeros(-shift, np.int32), view.values])
+    return np.concatenate([np.zeros(-shift, view.values.dtype), view.values])
 
 
 def _stops(refs: Refs, entries: Sequence[Refs]) -> list[int]:
@@ -204,4 +233,5 @@ def _join(left: Morsel, right: Morsel) -> Morsel:
         Refs.concat([left.refs, right.refs]),
         columns[0] if columns else left.columns,
         Payload.concat(payloads) if payloads else None,
+        {n: np.concatenate([left.measures[n], right.measures[n]]) for n in left.measures},
     )

@@ -12,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.block import Block
 from zephon.exec.history import Arrivals, LaneState
 from zephon.exec.policies.due_documents import Known
 from zephon.exec.policies.token_merge import MergePoint, TokenMerge
-from zephon.exec.rows import Block, HeldRows
+from zephon.exec.rows import HeldRows
 from zephon.work.course import Courses
 from zephon.work.refs import Refs
 from zephon.work.token_lane import TokenLane

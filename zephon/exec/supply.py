@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from zephon.exec.block import Block
 from zephon.exec.filling import Filling, Sizes, filling_of
 from zephon.exec.lane_run import LaneRun
-from zephon.exec.rows import Block
 from zephon.exec.runners import Handle, Runner
 from zephon.exec.segment import Segment
 from zephon.work.refs import Refs

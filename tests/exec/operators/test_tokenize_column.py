@@ -1,5 +1,7 @@
 """The tokenize step against a loop that is slow and obvious, mode by mode."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -174,6 +176,16 @@ def test_a_document_that_fits_reads_as_never_split(loaded):
     assert rows.refs.row.tolist() == [0, 1, 1]
     assert rows.refs.child.tolist() == [0, 0, 1]
     assert rows.refs.last_child.tolist() == [True, False, True]
+
+
+def test_what_a_row_measures_goes_with_each_of_its_parts(loaded):
+    before = replace(morsel(["ab", "abc", ""]), measures={"weight": np.array([5, 6, 7])})
+    for chosen, wanted in (
+        (node(), [5, 6, 7]),
+        (node(max_length=4, split_long_samples=True), [5, 6, 6, 7]),
+    ):
+        rows = TokenizeColumnOp(chosen, loaded).run(before)
+        assert rows.measures["weight"].tolist() == wanted
 
 
 def test_chosen_ids_go_before_the_tokenizers_own(loaded):

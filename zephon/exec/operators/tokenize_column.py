@@ -66,16 +66,18 @@ class TokenizeColumnOp(Operator):
             max_length=node.max_length if node.truncation else None,
         )
         refs, payload = rows.refs, rows.payload if node.keep_payload else None
+        measures = rows.measures
         if node.split_long_samples and node.max_length is not None:
             cuts = cut(made.offsets, node.max_length)
             made = Encoded(made.values, cuts.offsets)
             if len(cuts.parent) != len(refs):
                 refs = replace(refs.take(cuts.parent), child=cuts.child, last_child=cuts.last)
                 payload = None if payload is None else payload.take(cuts.parent)
+                measures = {name: found[cuts.parent] for name, found in measures.items()}
         mask: NDArray[np.int32] | None = None
         if self._pad_id is not None and node.max_length is not None:
             made, mask = pad(made, length=node.max_length, pad_id=self._pad_id)
-        return Morsel(refs, self._columns(made, mask), payload)
+        return Morsel(refs, self._columns(made, mask), payload, measures)
 
     def _texts(self, rows: Morsel) -> pa.LargeStringArray:
         names = rows.columns.schema.names

@@ -1,0 +1,177 @@
+"""The policies of a plan, built from its physical nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.errors import OptimizerError, PlanError
+from zephon.exec.policies import (
+    Apart,
+    BestFit,
+    BestFitDecreasing,
+    BestFitWrap,
+    BlockShuffle,
+    CappedWrap,
+    Chain,
+    Domains,
+    EnsureMixture,
+    FirstFit,
+    Policy,
+    Reservoir,
+    Together,
+    Windows,
+    Wrap,
+)
+from zephon.planner import logical, physical
+from zephon.planner.compiler import Plan
+from zephon.planner.tree import source_first
+from zephon.work.source import WorkSource
+from zephon.work.static_mixture import StaticMixtureWorkSource
+
+
+def chain_of(plan: Plan, source: WorkSource) -> Chain:
+    """Build the policies of a plan; all lanes share them."""
+    names = tuple(component.name for component in source.components)
+    passed = (physical.Segment, physical.AssembleRows, physical.AssembleBatch, physical.StackRows)
+    nodes = [node for node in source_first(plan.physical) if not isinstance(node, passed)]
+    return Chain([_policy(node, names) for node in nodes])
+
+
+def check_mixing(plan: Plan, source: WorkSource) -> None:
+    """Refuse steps that would undo what the work source's mixture counts.
+
+    Raises:
+        PlanError: names the step and what to do.
+    """
+    steps = source_first(plan.logical)
+    tokenize = next((i for i, n in enumerate(steps) if isinstance(n, logical.Tokenize)), 0)
+    early = next((n for n in steps[:tokenize] if n.reorders), None)
+    if source.mixture_unit == "tokens" and early is not None:
+        raise PlanError(
+            f"{early.call}: with mixture_unit='tokens' components are merged where their tokens "
+            f"are known, and nothing may reorder rows before; call {early.call} after tokenize"
+        )
+    if not isinstance(source, StaticMixtureWorkSource) or source.token_estimation is None:
+        return
+    for number, node in enumerate(steps):
+        if not isinstance(node, logical.EnsureMixture):
+            continue
+        if node.weight_by == "samples":
+            raise PlanError(
+                "ensure_mixture: weight_by='samples' undoes token_estimation, with which weights "
+                "count tokens; use weight_by='auto', or take token_estimation out of the source"
+            )
+        if number < tokenize:
+            raise PlanError(
+                "ensure_mixture: it stands before tokenize, and with token_estimation it must "
+                "count tokens; call it after tokenize"
+            )
+
+
+def measures_of(plan: Plan) -> tuple[str, ...]:
+    """Name what functions of the user make of each row for the policies."""
+    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
+    steps = [step for segment in segments for step in segment.steps]
+    return tuple(step.name for step in steps if isinstance(step, physical.MeasureRows))
+
+
+def _policy(node: physical.PhysicalNode, names: tuple[str, ...]) -> Policy[Any]:
+    match node:
+        case physical.JoinSplits():
+            return Together()
+        case physical.PartSplits():
+            return Apart()
+        case physical.ShuffleUnits(algorithm="streaming"):
+            return Reservoir(buffer_size=node.buffer_size, seed=node.seed, stage=node.stage)
+        case physical.ShuffleUnits():
+            return BlockShuffle(
+                buffer_size=node.buffer_size,
+                seed=node.seed,
+                stage=node.stage,
+                warmup_growth=node.warmup_growth if node.algorithm == "block_warmup" else None,
+            )
+        case physical.ReorderWindows():
+            return Windows(
+                order=node.order, seed=node.seed, stage=node.stage, by_length=node.by_length
+            )
+        case physical.KeepMixture():
+            return _keep_mixture(node, names)
+        case physical.PackRows():
+            packer = _packer(node, len(names))
+            return (
+                packer if node.domains is None else Domains(packer, _domains(node.domains, names))
+            )
+        case _:
+            raise OptimizerError(f"launch: no policy for {type(node).__name__}")
+
+
+def _packer(node: physical.PackRows, components: int) -> Policy[Any]:
+    length, cap = node.max_length, node.max_sequences_per_bin
+    match node.algorithm:
+        case "wrap" if cap is None:
+            return Wrap(length)
+        case "wrap" if cap is not None:
+            return CappedWrap(max_length=length, max_sequences_per_bin=cap)
+        case "best_fit_wrap":
+            return BestFitWrap(
+                max_length=length,
+                max_sequences_per_bin=cap,
+                min_sequence_length=node.min_sequence_length,
+                **_pool(node),
+            )
+        case "best_fit_decreasing":
+            return BestFitDecreasing(
+                max_length=length,
+                max_sequences_per_bin=cap,
+                min_sequence_length=node.min_sequence_length,
+                components=components,
+                by_length=node.by_length,
+                **_pool(node),
+            )
+        case _:
+            packer = FirstFit if node.algorithm == "first_fit" else BestFit
+            return packer(
+                max_length=length,
+                num_bins=node.num_bins or 1,
+                max_sequences_per_bin=cap,
+                min_sequence_length=node.min_sequence_length,
+                flush_strategy=node.flush_strategy,
+                components=components,
+                by_length=node.by_length,
+            )
+
+
+def _pool(node: physical.PackRows) -> dict[str, int]:
+    """Give the sizes of the pool that the call named; the policy has its own for the others."""
+    sizes = {name: getattr(node, name) for name in ("candidate_pool_size", "max_candidate_age")}
+    return {name: size for name, size in sizes.items() if size is not None}
+
+
+def _keep_mixture(node: physical.KeepMixture, names: tuple[str, ...]) -> EnsureMixture:
+    groups = list(dict.fromkeys(names))  # a component may span datasets, which are counted apart
+    target: NDArray[np.float64] | None = None
+    if node.mixture is not None:
+        wanted = dict(node.mixture)
+        target = np.array([wanted.get(name, 0.0) for name in groups], np.float64)
+    return EnsureMixture(
+        groups=[groups.index(name) for name in names],
+        names=groups,
+        target=target,
+        max_buffer_size=node.max_buffer_size,
+        drain_target_ratio=node.drain_target_ratio,
+        obsolete_drain_rate=node.obsolete_drain_rate,
+        weight_by=node.weight_by,
+        warn_tolerance=node.warn_tolerance,
+        stage=node.stage,
+    )
+
+
+def _domains(domains: tuple[tuple[str, ...], ...], names: tuple[str, ...]) -> list[int]:
+    """Number the domain of each component; one that is in none stands alone."""
+    number = {name: place for place, domain in enumerate(domains) for name in domain}
+    alone = [name for name in dict.fromkeys(names) if name not in number]
+    number |= {name: len(domains) + place for place, name in enumerate(alone)}
+    return [number[name] for name in names]

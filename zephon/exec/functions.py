@@ -1,0 +1,158 @@
+"""What a user's function is, as JSON values: the part of a recipe that says which function ran.
+
+Two functions are one when their qualified name, the syntax tree of their source and the simple
+values that they close over, or have as defaults, are the same: comments, formatting and the file's
+place do not count, and what a function reads from globals is not looked at. A function whose source
+cannot be found is ``opaque``: only its name is known, and a warning says so once.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import hashlib
+import inspect
+import textwrap
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+_SIMPLE = (type(None), bool, int, float, str, bytes)
+_warned: set[str] = set()
+
+
+def identity_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Describe a function.
+
+    >>> identity_of(len)
+    {'name': 'builtins.len'}
+    >>> def twice(row, by=2): return by * len(row)
+    >>> sorted(identity_of(functools.partial(twice, by=3)))
+    ['arguments', 'partial']
+    """
+    return _identity(function, ())
+
+
+def _identity(function: Callable[..., Any], around: tuple[object, ...]) -> dict[str, Any]:
+    """Describe a function that those ``around`` it close over, or are given."""
+    if isinstance(function, functools.partial):
+        inside = (*around, function)
+        return {
+            "partial": _identity(function.func, inside),
+            "arguments": [_value(v, inside) for v in (function.args, function.keywords)],
+        }
+    if isinstance(function, types.MethodType) and isinstance(function.__self__, type):
+        return _identity(function.__func__, around)
+    name = f"{getattr(function, '__module__', None)}.{_qualified_name(function)}"
+    if isinstance(function, types.BuiltinFunctionType | type):
+        return {"name": name}
+    if any(function is each for each in around):  # it closes over itself
+        return {"name": name}
+    tree = _tree(function) if isinstance(function, types.FunctionType) else None
+    if not isinstance(function, types.FunctionType) or tree is None:
+        _warn_once(name)
+        return {"name": name, "opaque": True}
+    inside = (*around, function)
+    found: dict[str, Any] = {"name": name, "source": hashlib.sha256(tree.encode()).hexdigest()}
+    captured = _captured(function)
+    if captured:
+        found["closure"] = {each: _value(v, inside) for each, v in sorted(captured.items())}
+    defaults = (function.__defaults__ or (), function.__kwdefaults__ or {})
+    if any(defaults):
+        found["defaults"] = [_value(each, inside) for each in defaults]
+    return found
+
+
+def _captured(function: types.FunctionType) -> dict[str, Any]:
+    """Return what a function closes over, by name."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # it has no value yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _qualified_name(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__qualname__
+
+
+def _value(value: Any, around: tuple[object, ...]) -> Any:
+    """Describe what a function closes over or is given."""
+    if isinstance(value, float | bytes):
+        return repr(value)
+    if isinstance(value, _SIMPLE):
+        return value
+    if any(value is each for each in around) and not callable(value):
+        return "itself"
+    if isinstance(value, list | tuple):
+        return [_value(each, (*around, value)) for each in value]
+    if isinstance(value, dict):
+        inside = (*around, value)
+        return sorted([repr(key), _value(each, inside)] for key, each in value.items())
+    if callable(value):
+        return _identity(value, around)
+    return {"type": f"{type(value).__module__}.{type(value).__qualname__}", "opaque": True}
+
+
+def _tree(function: types.FunctionType) -> str | None:
+    """Return the syntax tree of a function's source as text; None if there is no telling it."""
+    code = function.__code__  # not the function: a wrapper claims to be what it wraps
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = _parsed(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    ends = [end for _, end, _, _ in code.co_positions() if end is not None]
+    if tree is None or max(ends, default=first) >= first + len(lines):
+        return None  # the lines found may end before a lambda does
+    wanted = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
+    line = code.co_firstlineno - first + 1
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, wanted) and min([node.lineno, *_decorated(node)]) == line
+    ]
+    return _told(found[0]) if len(found) == 1 else None  # two lambdas on a line are alike
+
+
+def _told(node: Any) -> str:
+    """Write a syntax tree, the same under every version of Python: without what is empty."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_told, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    parts = [
+        f"{name}={_told(value)}"
+        for name, value in ast.iter_fields(node)
+        if value is not None and value != []
+    ]
+    return f"{type(node).__name__}({','.join(parts)})"
+
+
+def _parsed(source: str) -> ast.AST | None:
+    """Parse some lines; those of a lambda may begin or end amid a call."""
+    inner = source.strip()
+    for text in (source, f"({inner})", f"_{inner}", f"_({inner}", f"(_{inner}"):
+        try:
+            return ast.parse(text)
+        except SyntaxError:
+            continue
+    return None
+
+
+def _decorated(node: ast.AST) -> list[int]:
+    return [each.lineno for each in getattr(node, "decorator_list", [])]
+
+
+def _warn_once(name: str) -> None:
+    if name in _warned:
+        return
+    _warned.add(name)
+    warnings.warn(
+        f"the source of {name} cannot be read, so a checkpoint knows it by its name alone and "
+        "does not notice when it changes",
+        RuntimeWarning,
+        stacklevel=2,
+    )
