@@ -21,7 +21,7 @@ PACKAGES = [path for path in SOURCES if path.name == "__init__.py"]
 MOST_LINES = 250
 # a file may be longer up to here if its first lines give the reason
 LONGEST_WITH_A_REASON = 400
-LONGEST = {"zephon/pipeline.py": 600}
+LONGEST = {"zephon/steps.py": 600}
 
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "tools"}
 

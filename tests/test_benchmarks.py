@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.jobs import JOBS, contenders
+from benchmarks import packing, shuffle_memory, training
+from benchmarks.__main__ import line
+from benchmarks.delivered import Counts, Delivered, count_plainly
+from benchmarks.jobs import JOBS, WRAP, Job, contenders
+from benchmarks.ours import batches, check, described
 from benchmarks.timing import Contender, Reading, Spread, alternate, run, start
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +64,8 @@ def test_a_failing_contender_says_why() -> None:
 def test_the_harness_imports_no_library() -> None:
     """A child's peak memory includes what its parent held when it started the child."""
     program = (
-        "import benchmarks.__main__; print(*(m for m in sys.modules if m in {'numpy', 'zephon'}))"
+        "import benchmarks.__main__, benchmarks.shuffle_memory; "
+        "print(*(m for m in sys.modules if m in {'numpy', 'zephon'}))"
     )
     assert start(python(program))[0].split() == []
 
@@ -72,3 +81,132 @@ def test_a_rate_is_millions_of_tokens_a_second() -> None:
 def test_every_job_has_contenders(name: str, tmp_path: Path) -> None:
     names = [contender.name for contender in contenders(name, tmp_path)]
     assert names == ["zephon", "roofline"] if JOBS[name].roofline else ["zephon"]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_public_package_is_given_the_same_job(name: str, tmp_path: Path) -> None:
+    (tmp_path / "peer-venv" / "bin").mkdir(parents=True)
+    (tmp_path / "peer-venv" / "bin" / "python").touch()
+    job = JOBS[name]
+    theirs = {each.name: each.command for each in contenders(name, tmp_path)}
+    described = json.loads(theirs["public"][3])
+    assert described["source"] == job.source()
+    assert described["steps"] == [[step, dict(keywords)] for step, keywords in job.steps]
+    assert ("tuned" in theirs) == (not job.text)
+    if not job.text:
+        assert theirs["tuned"][: len(theirs["public"])] == theirs["public"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders of lists, as far apart in length as the real ones but shorter; one of long."""
+    folder, draw = tmp_path_factory.mktemp("corpus"), np.random.default_rng(0)
+    for name, mean, count in (
+        ("tokens-275", 10, 24_000),
+        ("tokens-2200", 80, 1_500),
+        ("long", 1_100, 1_500),
+    ):
+        lengths = draw.integers(1, 2 * mean, count)
+        tokens = pa.array(draw.integers(0, 50_000, lengths.sum()), pa.int32())
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        table = pa.table(
+            {"input_ids": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), tokens)}
+        )
+        (folder / name).mkdir()
+        for shard in range(3):
+            part = table.slice(count // 3 * shard, count // 3)
+            pq.write_table(part, folder / name / f"{shard}.parquet", row_group_size=500)
+    return folder
+
+
+@pytest.mark.parametrize("name", [name for name, job in JOBS.items() if not job.text])
+def test_jobs_on_lists_give_what_their_data_say(name: str, corpus: Path) -> None:
+    check(JOBS[name], corpus)
+
+
+@pytest.mark.parametrize("name", packing.ALGORITHMS)
+def test_packing_counts_what_was_delivered(name: str, corpus: Path) -> None:
+    """`figures_of` itself compares with a slow count and with the policy alone."""
+    figures = packing.figures_of(packing.ALGORITHMS[name], corpus, "long")
+    cuts = name in {"wrap", "best_fit_wrap"}
+    assert 0.8 < figures.fill <= 1
+    assert (figures.fill == 1) == cuts
+    assert (figures.cut > 0) == cuts
+    assert (figures.left_out == 0) == cuts
+
+
+def test_a_document_in_two_rows_is_cut_and_one_in_two_batches_is_not_two(corpus: Path) -> None:
+    """Lists of about 80 in rows of 2,049: nearly each row begins in the middle of one."""
+    job = Job(title="", data={"tokens-2200": 1.0}, text=False, steps=(WRAP,))
+    found = list(batches(described(job, corpus)))
+    delivered = Delivered()
+    for batch in found:
+        delivered.add(batch)
+    counts = delivered.counts()
+    assert counts == count_plainly(found)
+    assert counts.tokens == counts.rows * 2049 == len(found) * 8 * 2049
+    assert 0.9 * counts.rows < counts.cut < counts.rows
+    assert Counts(rows=2, tokens=30, padding=10, documents=8, cut=2).fill == 0.75
+    assert Counts(rows=2, tokens=30, padding=10, documents=8, cut=2).cut_share == 0.25
+
+
+def test_a_batch_that_came_twice_is_seen(corpus: Path) -> None:
+    job = Job(title="", data={"tokens-2200": 1.0}, text=False, steps=(WRAP,))
+    first, *_ = batches(described(job, corpus))
+    lengths = [[np.full(500, 10_000)] * 3]
+    once, twice = Delivered(), Delivered()
+    for delivered, times in ((once, 1), (twice, 2)):
+        for _ in range(times):
+            delivered.add(first)
+    assert once.check(lengths).tolist() == [10_000 * (1_500 - once.counts().documents)]
+    with pytest.raises(AssertionError, match="parts of a document do not meet"):
+        twice.check(lengths)
+
+
+READING = Reading(tokens=3_000_000, seconds=1.0, first_batch=0.1, imports_kb=0, peak_kb=1_000_000)
+
+
+def test_tables_have_a_cell_under_each_head() -> None:
+    figures = packing.Figures(fill=0.995, cut=0.125, left_out=0.0, microseconds=1.5)
+    names = list(packing.ALGORITHMS)
+    lines = packing.table(dict.fromkeys(names, figures), {n: [READING] for n in names}).split("\n")
+    assert {row.count("|") for row in lines} == {8}
+    assert lines[2] == "| wrap | 3.0 [3.0 to 3.0] | 99.50 | 0.50 | 12.50 | 0.00 | 1.50 |"
+
+    shape = training.Shape(rows=1, length=100, documents=5)
+    twice = training.Shape(rows=1, length=100, documents=10)
+    quick = training.Figures(Spread.of([0.5]), 100)
+    slower = training.Figures(Spread.of([0.6]), 100)
+    lines = training.table({shape: quick, twice: slower}).split("\n")
+    assert {row.count("|") for row in lines} == {7}
+    assert lines[3] == "| 1 x 100 | 10 | 0.60 [0.60 to 0.60] | 20000 | 6000.0 | 100 |"
+
+
+def test_the_public_package_stands_in_the_table_twice_where_it_was_tuned() -> None:
+    faster = Reading(tokens=60_000_000, seconds=1.0, first_batch=0.1, imports_kb=0)
+    found = line("job", {"zephon": [faster], "public": [READING], "tuned": [READING]})
+    cells = [cell.strip() for cell in found.strip("|").split("|")]
+    assert cells[:5] == ["job", "60.0 [60.0 to 60.0]", "", "3.00 (3.00)", "20x (20x)"]
+    assert line("job", {"zephon": [faster]}).count("|") == found.count("|")
+
+
+def test_training_runs_as_many_bytecodes_for_few_tokens_as_for_many() -> None:
+    small = training.Shape(rows=2, length=65, documents=3)
+    large = training.Shape(rows=3, length=2_049, documents=300)
+    found = training.measured((small, large), calls=1)
+    assert 100 < found[small].bytecodes < 20_000
+    assert found[large].bytecodes <= training.MOST_BYTECODES * found[small].bytecodes
+
+
+def test_a_shape_is_paired_with_the_one_of_twice_the_documents() -> None:
+    shapes = [training.Shape(1, 9, n) for n in (2, 4, 8)] + [training.Shape(2, 9, 16)]
+    assert training.doubled(shapes) == [(shapes[0], shapes[1]), (shapes[1], shapes[2])]
+
+
+def test_the_memory_of_a_shuffle_is_beside_its_tokens() -> None:
+    place = shuffle_memory.PLACES["rows"]
+    assert [step for step, _ in place.job(shuffled=True).steps] == ["pack_flat", "shuffle"]
+    assert place.job(shuffled=False).steps == (WRAP,)
+    grown = Reading(tokens=1, seconds=1.0, first_batch=0.1, imports_kb=0, peak_kb=1_050_000)
+    found = shuffle_memory.line(place, 5_000_000, {"without": [READING], "shuffled": [grown]})
+    assert found.endswith("| 20.0 | 1024 [1024 to 1024] | 1075 [1075 to 1075] | +51 | 2.6x |")

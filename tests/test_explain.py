@@ -17,12 +17,17 @@ from tests.properties.recipes import packed
 from tests.written import dataset, lines, parquet
 from zephon import Dataset, MixtureSpec, Pipeline, StaticMixtureWorkSource
 from zephon.errors import PlanError
+from zephon.ops import DomainGroups
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "explain"
 STABLE = {"runner": "inline", "memory_budget": "64mb", "tokenizer_backend": "tokenizers"}
 
 TEXTS = [{"text": f"the tree {i}", "url": f"tree/{i}", "score": i / 7} for i in range(6)]
 LISTS = [{"tokens": list(range(i, i + 5)), "id": i} for i in range(7)]
+ALIGNED = [
+    {**row, "loss_weight": [0.5] * 5, "seen": [True] * 5, "boxes": [[1, 2]], "two": [1, 2]}
+    for row in LISTS
+]
 
 
 @pytest.fixture
@@ -36,11 +41,12 @@ def here(tmp_path, tokenizer_file, monkeypatch):
     dataset("jsonl", Path("code"), TEXTS[:3], shards=1)
     parquet("lists", "a.parquet", LISTS[:4])
     parquet("lists", "b.parquet", LISTS[4:])
+    parquet("aligned", "a.parquet", ALIGNED)
     return tmp_path
 
 
 def pipeline(*names):
-    weights = {"prose": 0.7, "code": 0.3, "lists": 1.0}
+    weights = {"prose": 0.7, "code": 0.3, "lists": 1.0, "aligned": 1.0}
     return Pipeline(
         StaticMixtureWorkSource(
             datasets=[Dataset.from_path(name, name) for name in names],
@@ -79,6 +85,36 @@ PLANS = {
         .options(global_batch_size=48, dp_degree=3, dp_group_id=1)
         .options(runner="threads", max_workers=1, prefetch_batches=4, shm_enabled=False)
     ),
+    "chain_of_policies": lambda: (
+        tokenized("prose", "code", preserve_upstream_payload=True)
+        .shuffle(100, seed=3)
+        .ensure_mixture(mixture={"prose": 1, "code": 1})
+        .pack_flat(
+            17,
+            algorithm="best_fit_wrap",
+            pad_token_id=0,
+            shuffle_strategy="length",
+            homogeneity="group",
+            groups=DomainGroups({"all": ["prose", "code"]}),
+        )
+        .shuffle(12, algorithm="block")
+        .batch(2)
+        .options(canonical_replicas=4)
+    ),
+    "sequences": lambda: (
+        pipeline("prose")
+        .shuffle(50)
+        .tokenize(
+            tokenizer_id="tokenizer",
+            field="text",
+            preserve_upstream_payload=True,
+            split_long_samples=True,
+            max_length=16,
+        )
+        .pack_sequences(20, num_bins=4, length_fn=len, pack_payloads="numpy_array")
+        .batch(2)
+    ),
+    "aligned_fields": lambda: pipeline("aligned").pack_flat(9, num_bins=2, pad_token_id=0).batch(2),
 }
 
 
@@ -106,7 +142,7 @@ def test_every_file_protects_a_plan_and_says_what():
 @pytest.mark.parametrize("name", PLANS)
 def test_it_starts_nothing_and_reads_no_row(here, name):
     pipe = PLANS[name]()
-    for folder in ("prose", "code", "lists"):
+    for folder in ("prose", "code", "lists", "aligned"):
         shutil.rmtree(folder)
     threads = threading.active_count()
     assert pipe.explain() == pipe.explain()

@@ -6,13 +6,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TypeVar
 
+from zephon.io.fields import Column
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import Fetch, Node, PackFlat, ReadComponent
+from zephon.planner.logical.pack import Pack
 from zephon.planner.physical import PhysicalNode, Segment
 from zephon.planner.tree import top_first
 
 N = TypeVar("N")
-_HIDDEN = {"input", "components", "steps", "tokenizer"}
+_HIDDEN = {
+    "input",
+    "components",
+    "steps",
+    "tokenizer",
+    "passed_over",
+    "stage",
+    "aligned_kinds",
+    "max_document_call",
+}
 _OFF = (None, False, (), "none")
 _SHOWN_PASSED_OVER = 5
 
@@ -97,6 +108,10 @@ def _call(node: object) -> str:
             shown.append(f"columns={_columns(value, payload=getattr(node, 'payload', False))}")
         elif f.name == "payload":
             continue
+        elif callable(value):
+            shown.append(f"{f.name}={getattr(value, '__name__', type(value).__name__)}")
+        elif isinstance(value, tuple) and value and isinstance(value[0], Column):
+            shown.append(f"{f.name}={_columns(value, payload=False)}")
         elif is_dataclass(value):
             shown.append(f"{f.name}={_call(value)}")
         else:
@@ -119,9 +134,11 @@ def _data_lines(plan: Plan) -> list[str]:
         if len(component.passed_over) > len(shown):
             lines.append(f"    passed over {len(component.passed_over) - len(shown)} more")
     for node in top_first(plan.logical):
-        if isinstance(node, PackFlat) and node.left_out():
-            names = ", ".join(node.left_out())
-            lines.append(f"  pack_flat leaves out {names}: packed rows hold tokens only")
+        if isinstance(node, Pack) and node.aligned:
+            names = ", ".join(f"{column.path} ({column.kind})" for column in node.aligned)
+            lines.append(f"  {node.call} packs with {node.tokens_field}: {names}")
+        if isinstance(node, PackFlat):
+            lines += [f"  pack_flat leaves out {name}: {why}" for name, why in node.left_out()]
     return lines
 
 

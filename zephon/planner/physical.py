@@ -1,8 +1,10 @@
-"""What runs: segments of stateless steps, a policy, an assembly; frozen nodes again."""
+"""What runs: segments of stateless steps, policies, an assembly; frozen nodes again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from zephon.io.fields import Column
 
@@ -37,7 +39,24 @@ class TokenizeColumn:
     keep_payload: bool
 
 
-Step = FetchRows | TokenizeColumn
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureRows:
+    """Let a function of the user, or the length of a field, measure each row; a step of a segment.
+
+    name: "length", a whole number that packing goes by; or "weight", a float that a mixture goes
+    by. function: takes a row as a dict; None: ``field`` is measured. token_fields, masks,
+    container: what of the dict earlier steps made, and what it is held in.
+    """
+
+    name: str
+    function: Callable[[Any], Any] | None
+    field: str | None
+    token_fields: tuple[str, ...]
+    masks: tuple[str, ...]
+    container: str
+
+
+Step = FetchRows | TokenizeColumn | MeasureRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,32 +81,104 @@ class Segment(PhysicalNode):
 class RowLayout:
     """Which fields a row has, and where they come from.
 
-    tokens_field: holds the tokens; None: rows are whole source rows. aligned: further columns
-    with one value a token. masks: fields that are 1 on tokens and 0 on padding, written when
-    looked at. packed: rows are made of pieces of documents. pad_token_id: None: the tokenizer's.
+    tokens_field: holds the tokens; None: rows are whole source rows.
+    aligned, aligned_kinds: further columns with one value a token, and the kind of each.
+    masks: fields that are 1 on tokens and 0 on padding, written when looked at.
+    packing: "flat", documents end to end and padding up to ``max_length``; "sequences",
+        documents side by side; "none", every document is a row.
+    pad_token_id: None: the tokenizer's.
+    pack_payloads: what becomes of a row's documents under "sequences".
+    max_document: a longer document is a bad row of ``max_document_call``; None: it is not.
     """
 
     tokens_field: str | None
     aligned: tuple[str, ...] = ()
+    aligned_kinds: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
     positions: bool = False
-    packed: bool = False
+    packing: str = "none"
+    max_length: int | None = None
     pad_token_id: int | None = None
+    pack_payloads: Callable[[list[Any]], Any] | str | None = None
+    max_document: int | None = None
+    max_document_call: str = "pack_flat"
     payload: bool = False
     container: str = "list"
     pad_to_longest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceEach(PhysicalNode):
-    """Every document is a row."""
+class JoinSplits(PhysicalNode):
+    """All splits of a source row are one unit to the policies above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceWrap(PhysicalNode):
-    """Rows of ``max_length`` tokens out of one stream."""
+class PartSplits(PhysicalNode):
+    """Every split is a unit again."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffleUnits(PhysicalNode):
+    """Put documents, or rows, in random order: a reservoir, or blocks of ``buffer_size``.
+
+    stage: how many calls before it reorder.
+    """
+
+    algorithm: str
+    buffer_size: int
+    seed: int
+    warmup_growth: float
+    stage: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepMixture(PhysicalNode):
+    """Reorder documents, or rows, so that the mixture is kept at every prefix.
+
+    weight_by: "tokens", "samples", or "weight", which a step measured. mixture: target by
+    component; None: the work source's. stage: how many calls before it reorder.
+    """
+
+    max_buffer_size: int | None
+    drain_target_ratio: float
+    obsolete_drain_rate: float
+    weight_by: str
+    warn_tolerance: float | None
+    mixture: tuple[tuple[str, float], ...] | None
+    stage: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReorderWindows(PhysicalNode):
+    """Reorder each window of documents before packing: "random", or by "length".
+
+    by_length: the measure "length" counts, not tokens. stage: how many calls before it reorder.
+    """
+
+    order: str
+    seed: int
+    stage: int
+    by_length: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackRows(PhysicalNode):
+    """Lay documents into rows of ``max_length`` tokens.
+
+    by_length: the measure "length" counts, not tokens. domains: sets of components that share no
+    row; None: all may. The other fields are those of the call.
+    """
+
+    algorithm: str
     max_length: int
+    num_bins: int | None = None
+    max_sequences_per_bin: int | None = None
+    min_sequence_length: int = 1
+    flush_strategy: str = "fifo"
+    candidate_pool_size: int | None = None
+    max_candidate_age: int | None = None
+    by_length: bool = False
+    domains: tuple[tuple[str, ...], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,3 +36,9 @@ def transform_up(plan: N, change: Callable[[N], N]) -> N:
         if new is not below:
             plan = replace(plan, input=new)
     return change(plan)
+
+
+def whole_rows_needed(steps: list[Node]) -> bool:
+    """Say whether whole rows pass all steps, or those below one that looks at whole rows."""
+    reach = next((n for n, node in enumerate(steps) if not node.keeps_payload()), len(steps))
+    return reach == len(steps) or any(node.measure() for node in steps[: reach + 1])

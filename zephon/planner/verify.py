@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zephon.errors import OptimizerError
 from zephon.planner.logical import Fetch, Node
 from zephon.planner.physical import PhysicalNode, Segment
@@ -37,9 +39,11 @@ def _compare(rule: str, was: dict[str, object], now: dict[str, object]) -> None:
 def _work(plan: PhysicalNode) -> dict[str, object]:
     nodes = source_first(plan)
     kept = [n for n in nodes if not isinstance(n, Segment)]
-    fields = ("layout", "microbatch_size", "drop_last", "max_length")
+    fields = ("layout", "microbatch_size", "drop_last")
+    policies = [n for n in kept if not any(hasattr(n, name) for name in fields)]
     return {
         "steps": [step for n in nodes if isinstance(n, Segment) for step in n.steps],
+        "policies": [replace(node, input=None) for node in policies],
         **{name: [getattr(n, name) for n in kept if hasattr(n, name)] for name in fields},
     }
 

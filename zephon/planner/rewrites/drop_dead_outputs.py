@@ -13,7 +13,9 @@ def drop_dead_outputs(plan: Node) -> Node:
 
     The fields that leave the top stay the same: an implied mask is written when it is looked at.
     """
-    dropped = [node for node in source_first(plan) if not node.keeps_payload()]
+    steps = source_first(plan)
+    dropped = any(not node.keeps_payload() for node in steps)
+    dropped &= not any(node.measure() for node in steps)  # a function may look at anything
 
     def narrow(node: Node) -> Node:
         match node:

@@ -1,0 +1,27 @@
+"""A pipeline is a chain of frozen nodes: one a call, source at the bottom, each holding its input.
+
+A node holds what the call said and checks it; what rules must know about a node is a fact on its
+class. ``how`` names the fields that change speed alone: they are no part of the recipe. Read
+``node``, then ``read``, ``tokenize``, ``reorder``, ``pack``, ``batch``.
+"""
+
+from zephon.planner.logical.batch import Batch
+from zephon.planner.logical.node import Measure, Node
+from zephon.planner.logical.pack import PackFlat, PackSequences
+from zephon.planner.logical.read import Fetch, Prefetch, ReadComponent
+from zephon.planner.logical.reorder import EnsureMixture, Shuffle
+from zephon.planner.logical.tokenize import Tokenize
+
+__all__ = [
+    "Batch",
+    "EnsureMixture",
+    "Fetch",
+    "Measure",
+    "Node",
+    "PackFlat",
+    "PackSequences",
+    "Prefetch",
+    "ReadComponent",
+    "Shuffle",
+    "Tokenize",
+]

@@ -1,0 +1,79 @@
+"""What every node of a plan is, and how its arguments are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from zephon.errors import PlanError, nearest
+from zephon.io.fields import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A number that is made of each row as it is at a step.
+
+    name: "length", a whole number; or "weight", a float. function: takes the row as a dict; None:
+    the length of ``field`` is the number.
+    """
+
+    name: str
+    function: Callable[[Any], Any] | None = None
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One step of a pipeline; ``input`` is the step below, None at the source."""
+
+    call: ClassVar[str]  # the public call that makes this node
+    reorders: ClassVar[bool] = False
+    how: ClassVar[frozenset[str]] = frozenset()
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input"})  # in the recipe, not by this
+    input: Node | None = None
+
+    def reads(self) -> tuple[Column, ...]:
+        """Columns of the source's rows that this step uses."""
+        return ()
+
+    def keeps_rows(self) -> bool:
+        """Whether one row leaves for each row that comes."""
+        return True
+
+    def keeps_payload(self) -> bool:
+        """Whether whole source rows pass through this step."""
+        return True
+
+    def measure(self) -> Measure | None:
+        """What this step must know of each whole row, beside its tokens."""
+        return None
+
+    def token_fields(self) -> tuple[str, ...]:
+        """Fields with one value a token that this step or one below makes."""
+        return () if self.input is None else self.input.token_fields()
+
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the fields that leave this step."""
+        return () if self.input is None else self.input.outputs()
+
+
+def one_of(call: str, name: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuse a word that is not known; names the call, the argument and the nearest word."""
+    if value not in known:
+        raise PlanError(f"{call}: {name}={value!r} is unknown; {nearest(str(value), known)}")
+
+
+def at_least(call: str, name: str, value: object, bound: int) -> None:
+    """Refuse what is no integer of at least ``bound``; names the call and the argument."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < bound:
+        raise PlanError(f"{call}: {name} must be an integer of at least {bound}, got {value!r}")
+
+
+def flags(call: str, node: Node, *names: str) -> None:
+    """Refuse what is neither True nor False; names the call and the argument."""
+    for name in names:
+        if not isinstance(getattr(node, name), bool):
+            raise PlanError(
+                f"{call}: {name} must be True or False, got {getattr(node, name)!r}; pass one"
+            )

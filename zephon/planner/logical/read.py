@@ -1,0 +1,72 @@
+"""Where rows come from: the source of a plan, and what warms its cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from zephon.io.fields import Column, Field
+from zephon.planner.logical.node import Node, at_least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadComponent:
+    """What is known of one component before a row is read.
+
+    share: normalized weight; None: the work source decides as it goes. fields_complete: no row has
+    other fields than ``fields``.
+    """
+
+    name: str
+    dataset: str
+    share: float | None
+    shards: int
+    rows: int
+    bytes: int
+    fields: tuple[Field, ...]
+    fields_complete: bool
+    passed_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch(Node):
+    """Read rows of the mixture, in the order of the work source.
+
+    components: what is known of each component that is ever drawn.
+    decided_by: the class of a work source that decides shares as it goes.
+    columns: typed columns to read; None: nobody has asked yet, so whole rows are read too.
+    payload: whole rows are read.
+    parallelism: reading tasks that may run at once. max_batch: accepted, without effect.
+    """
+
+    call: ClassVar[str] = "Pipeline"
+    how: ClassVar[frozenset[str]] = frozenset({"parallelism", "max_batch", "columns", "payload"})
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "components", "decided_by"})
+    components: tuple[ReadComponent, ...]
+    decided_by: str | None = None
+    columns: tuple[Column, ...] | None = None
+    payload: bool = True
+    parallelism: int = 4
+    max_batch: int = 64
+
+    def __post_init__(self) -> None:
+        at_least("fetch_parallelism", "parallelism", self.parallelism, 1)
+        at_least("fetch_parallelism", "max_batch", self.max_batch, 1)
+
+    def outputs(self) -> tuple[str, ...]:
+        """Fields of all components, in order of first appearance."""
+        return tuple(dict.fromkeys(f.name for c in self.components for f in c.fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefetch(Node):
+    """Warm the shard cache ahead of reading; moves no row."""
+
+    call: ClassVar[str] = "prefetch"
+    how: ClassVar[frozenset[str]] = frozenset({"buffer_size", "parallelism"})
+    buffer_size: int = 1024
+    parallelism: int = 4
+
+    def __post_init__(self) -> None:
+        at_least("prefetch", "buffer_size", self.buffer_size, 1)
+        at_least("prefetch", "parallelism", self.parallelism, 1)

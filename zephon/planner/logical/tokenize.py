@@ -1,0 +1,123 @@
+"""Text becomes tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from zephon.errors import NotYetError, PlanError
+from zephon.io.fields import Column
+from zephon.planner.logical.node import Node, at_least, flags, one_of
+
+SPECIAL_TOKENS = ("bos_eos", "bos", "eos", "none", "tokenizer_default")
+PADDINGS = ("none", "longest", "max_length")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenize(Node):
+    """Encode a text field; a document longer than ``max_length`` may become several rows.
+
+    mask_implied: the attention mask follows from lengths alone, so no column of it is built.
+    """
+
+    call: ClassVar[str] = "tokenize"
+    how: ClassVar[frozenset[str]] = frozenset({"parallelism", "use_fast", "mask_implied"})
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "tokenizer", "tokenizer_id"})
+    tokenizer: object | None
+    tokenizer_id: str | None
+    field: str
+    missing_field: str = "error"
+    add_attention_mask: bool = True
+    max_length: int | None = None
+    padding: str = "none"
+    truncation: bool = False
+    return_tensors: str | None = None
+    split_long_samples: bool = False
+    split_special_tokens: bool = False
+    use_fast: bool = True
+    preserve_upstream_payload: bool = False
+    special_tokens: str = "bos_eos"
+    bos_token_id: int | None = None
+    eos_token_id: int | None = None
+    parallelism: int = 4
+    mask_implied: bool = False
+
+    def __post_init__(self) -> None:
+        flags(
+            "tokenize", self, "add_attention_mask", "truncation", "split_long_samples",
+            "split_special_tokens", "use_fast", "preserve_upstream_payload",
+        )  # fmt: skip
+        one_of("tokenize", "missing_field", self.missing_field, ("error", "empty"))
+        one_of("tokenize", "special_tokens", self.special_tokens, SPECIAL_TOKENS)
+        one_of("tokenize", "padding", self.padding, PADDINGS)
+        at_least("tokenize", "parallelism", self.parallelism, 1)
+        if not isinstance(self.field, str) or not self.field:
+            raise PlanError(f"tokenize: field must be a column name, got {self.field!r}")
+        if self.return_tensors == "tf":
+            raise NotYetError("tokenize: return_tensors='tf' is not there yet; use 'np' or 'pt'")
+        if self.return_tensors not in (None, "np", "pt"):
+            raise PlanError(
+                f"tokenize: return_tensors must be None, 'np' or 'pt', got {self.return_tensors!r}"
+            )
+        self._check_lengths()
+        self._check_ids()
+
+    def _check_lengths(self) -> None:
+        if self.max_length is not None:
+            at_least("tokenize", "max_length", self.max_length, 1)
+        wants = [
+            name
+            for name, on in (
+                ("split_long_samples=True", self.split_long_samples),
+                ("padding='max_length'", self.padding == "max_length"),
+                ("truncation=True", self.truncation),
+            )
+            if on
+        ]
+        if wants and self.max_length is None:
+            raise PlanError(f"tokenize: {wants[0]} needs max_length; pass one")
+        if self.split_long_samples and self.truncation:
+            raise PlanError(
+                "tokenize: split_long_samples keeps every token and truncation drops some; "
+                "choose one of them"
+            )
+        brackets = {"bos_eos": 2, "bos": 1, "eos": 1}.get(self.special_tokens, 0)
+        if self.truncation and self.max_length is not None and self.max_length < brackets:
+            raise PlanError(
+                f"tokenize: truncation to max_length={self.max_length} leaves no room for the "
+                f"{brackets} special tokens of special_tokens={self.special_tokens!r}; raise "
+                "max_length, or pass special_tokens='none'"
+            )
+
+    def _check_ids(self) -> None:
+        for name in ("bos_token_id", "eos_token_id"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            at_least("tokenize", name, value, 0)
+            if self.special_tokens in ("none", "tokenizer_default"):
+                raise PlanError(
+                    f"tokenize: {name}={value} has no place under "
+                    f"special_tokens={self.special_tokens!r}; use 'bos_eos', 'bos' or 'eos'"
+                )
+
+    def keeps_rows(self) -> bool:
+        """Unless long documents are split."""
+        return not self.split_long_samples
+
+    def reads(self) -> tuple[Column, ...]:
+        """The text column."""
+        return (Column(path=self.field, kind="text", missing=self.missing_field),)
+
+    def keeps_payload(self) -> bool:
+        """Only when asked to."""
+        return self.preserve_upstream_payload
+
+    def token_fields(self) -> tuple[str, ...]:
+        """The ids, and their mask if it is asked for."""
+        return ("input_ids", "attention_mask") if self.add_attention_mask else ("input_ids",)
+
+    def outputs(self) -> tuple[str, ...]:
+        """Token fields, after the kept payload."""
+        below = super(Tokenize, self).outputs() if self.preserve_upstream_payload else ()
+        return tuple(dict.fromkeys((*below, *self.token_fields())))

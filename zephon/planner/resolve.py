@@ -1,0 +1,154 @@
+"""What packing and mixing calls say in words, resolved: fields, weights, domains."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zephon.batches.token_fields import TOKEN_FIELDS
+from zephon.errors import PlanError, nearest
+from zephon.io.fields import Column
+from zephon.planner.checks import Probe, container_of, find_aligned, find_token_field
+from zephon.planner.logical import Node
+from zephon.planner.logical.pack import Pack
+from zephon.planner.tree import top_first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedFields:
+    """What is packed, and how it is held; see ``logical.pack.Pack``."""
+
+    tokens_field: str | None
+    aligned: tuple[Column, ...]
+    passed_over: tuple[tuple[str, str], ...]
+    container: str
+
+
+def packed_fields(
+    below: Node,
+    tokens_field: str,
+    aligned_fields: str | Sequence[str],
+    call: str,
+    datasets: Mapping[str, Probe],
+    *,
+    emit_positions: bool,
+    measured: bool,
+) -> PackedFields:
+    """Say which fields a packing call packs.
+
+    Args:
+        below: the step under it.
+        tokens_field: a name, or "auto".
+        aligned_fields: names, or "auto".
+        call: which call, for messages.
+        datasets: of the components, by name.
+        emit_positions: the call makes a field ``positions``.
+        measured: a function measures rows, so there need be no tokens.
+
+    Raises:
+        PlanError: there is no token field, or one that cannot be packed was asked for.
+    """
+    nothing_there = tokens_field == "auto" and not any(
+        name in below.outputs() for name in TOKEN_FIELDS
+    )
+    if measured and nothing_there:
+        return PackedFields(tokens_field=None, aligned=(), passed_over=(), container="list")
+    tokens_field = find_token_field(below, tokens_field, call)
+    found = find_aligned(
+        below, tokens_field, aligned_fields, call, datasets, emit_positions=emit_positions
+    )
+    return PackedFields(
+        tokens_field=tokens_field,
+        aligned=tuple(Column(path=name, kind=kind) for name, kind in found.packed),
+        passed_over=found.left_out,
+        container=container_of(below, tokens_field, datasets),
+    )
+
+
+def mixture_weights(below: Node, weight_by: str | Callable[[Any], Any]) -> dict[str, Any]:
+    """Say what ``ensure_mixture`` counts: the fields ``weight_by`` and so on of its node.
+
+    Raises:
+        PlanError: there is nothing of the name, no tokens, or a function is asked of packed rows.
+    """
+    call = "ensure_mixture"
+    packed = any(isinstance(node, Pack) for node in top_first(below))
+    if callable(weight_by):
+        if packed:
+            raise PlanError(
+                f"{call}: weight_by takes no function after packing, since a packed row belongs to "
+                "several components; use 'auto' or 'samples', or call it before packing"
+            )
+        return {"weight_by": "function", "weight_function": weight_by}
+    if not isinstance(weight_by, str):
+        raise PlanError(
+            f"{call}: weight_by must be 'auto', 'samples', the name of a field, or a function, got "
+            f"{weight_by!r}"
+        )
+    if weight_by == "samples":
+        return {"weight_by": "samples"}
+    made, known = below.token_fields(), below.outputs()
+    if weight_by == "auto":
+        found = next((name for name in (*made, *TOKEN_FIELDS) if name in known), None)
+        if packed and found is None:
+            found = made[0] if made else None
+        if found is None:
+            raise PlanError(
+                f"{call}: weight_by='auto' counts tokens, and there is no token field "
+                f"({', '.join(TOKEN_FIELDS)}); the fields are {', '.join(known) or 'unknown'}; "
+                "call it after tokenize, or pass weight_by='samples'"
+            )
+        weight_by = found
+    if weight_by in made:
+        return {"weight_by": "tokens"}
+    if packed or (known and weight_by not in known):
+        raise PlanError(
+            f"{call}: weight_by={weight_by!r} is no field here; "
+            f"{nearest(weight_by, {*known, 'auto', 'samples'})}"
+        )
+    return {"weight_by": "field", "weight_field": weight_by}
+
+
+def domains_of(
+    call: str, homogeneity: str, groups: object, names: Sequence[str]
+) -> tuple[tuple[str, ...], ...] | None:
+    """Say which components share rows; None: all may.
+
+    Args:
+        call: which call, for messages.
+        homogeneity: "none", "full" or "group"; anything else is refused by the node.
+        groups: by group, names of components, as ``DomainGroups`` holds them; or None.
+        names: of all components.
+
+    Raises:
+        PlanError: groups do not belong to ``homogeneity``, or name what is no component.
+    """
+    if homogeneity != "group":
+        if groups is not None:
+            raise PlanError(
+                f"{call}: groups needs homogeneity='group', got {homogeneity!r}; leave groups out"
+            )
+        return tuple((name,) for name in dict.fromkeys(names)) if homogeneity == "full" else None
+    if not isinstance(groups, tuple):
+        raise PlanError(
+            f"{call}: homogeneity='group' needs groups, got {groups!r}; pass "
+            "zephon.ops.DomainGroups({'group': ['component', ...]})"
+        )
+    domains = tuple(tuple(members) for _, members in groups)
+    grouped = [name for domain in domains for name in domain]
+    for name in grouped:
+        if name not in names:
+            raise PlanError(
+                f"{call}: groups name {name!r}, which is no component; {nearest(name, names)}"
+            )
+    alone = [name for name in dict.fromkeys(names) if name not in grouped]
+    if alone:
+        warnings.warn(
+            f"{call}: {', '.join(map(repr, alone))} {'is' if len(alone) == 1 else 'are'} in no "
+            "group, so each shares rows with nothing else",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return (*domains, *((name,) for name in alone))
