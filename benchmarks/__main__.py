@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.import_cost import import_seconds, ratio
@@ -14,8 +14,8 @@ from benchmarks.jobs import JOBS, parse_arguments, timed
 from benchmarks.timing import Reading, Spread
 
 _HEAD = (
-    "| job | Zephon, M tokens/s | roofline | public 0.2.0 | times public | of roofline "
-    "| first batch, s (public) | peak memory, MB (public) |\n"
+    "| job | Zephon, M tokens/s | roofline | public 0.2.0 (tuned) | times public (tuned) "
+    "| of roofline | first batch, s (public) | peak memory, MB (public) |\n"
     "|---|---|---|---|---|---|---|---|"
 )
 
@@ -26,7 +26,7 @@ def main() -> None:
     lines = []
     for name, job in JOBS.items():
         print(job.title, file=sys.stderr, flush=True)
-        lines.append(_line(job.title, timed(name, arguments.rounds, arguments.corpus)))
+        lines.append(line(job.title, timed(name, arguments.rounds, arguments.corpus)))
     imports = import_seconds(11)
     print(f"{_machine()}. {_corpus(arguments.corpus)}")
     print(f"Median [least to most] of {arguments.rounds} alternating runs.\n")
@@ -35,21 +35,27 @@ def main() -> None:
     print(f"\n`import zephon` takes {ratio(imports):.2f} times numpy, pyarrow and polars together.")
 
 
-def _line(title: str, readings: dict[str, list[Reading]]) -> str:
+def line(title: str, readings: Mapping[str, Sequence[Reading]]) -> str:
+    """Lay out what one job gave, as one line of the table; those who did not run leave gaps."""
     ours = readings["zephon"]
     roofline, public = readings.get("roofline"), readings.get("public")
+    others = [_median(readings[name], "rate") for name in ("public", "tuned") if name in readings]
     rate = Spread.of([reading.rate for reading in ours])
     cells = (
         title,
         f"{rate.median:.1f} [{rate.least:.1f} to {rate.most:.1f}]",
         f"{_median(roofline, 'rate'):.1f}" if roofline else "",
-        f"{_median(public, 'rate'):.2f}" if public else "",
-        f"{rate.median / _median(public, 'rate'):.0f}x" if public else "",
+        _bracketed([f"{other:.2f}" for other in others]),
+        _bracketed([f"{rate.median / other:.0f}x" for other in others]),
         f"{rate.median / _median(roofline, 'rate'):.0%}" if roofline else "",
         _beside(ours, public, "first_batch", ".2f"),
         _beside(ours, public, "growth_mb", "+.0f"),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _bracketed(cells: Sequence[str]) -> str:
+    return " ".join([*cells[:1], *(f"({cell})" for cell in cells[1:])])
 
 
 def _beside(ours: Sequence[Reading], public: Sequence[Reading] | None, name: str, form: str) -> str:

@@ -72,16 +72,6 @@ REFUSED = {
     "pack max_length": (pack, {"max_length": 0}, "max_length must be .* at least 1, got 0"),
     "pack max_length text": (pack, {"max_length": "8"}, "at least 1, got '8'"),
     "pack algorithm": (pack, {"algorithm": "warp"}, "algorithm='warp' is unknown; did you mean 'w"),
-    "pack num_bins": (pack, {"num_bins": 4}, "num_bins=4 has no meaning under algorithm='wrap'"),
-    "pack pool": (pack, {"candidate_pool_size": 4}, "candidate_pool_size=4 has no meaning"),
-    "pack age": (pack, {"max_candidate_age": 4}, "max_candidate_age=4 has no meaning"),
-    "pack drop_oversized": (pack, {"drop_oversized": True}, "drop_oversized=True has no meaning"),
-    "pack sequences": (pack, {"max_sequences_per_bin": 0}, "max_sequences_per_bin"),
-    "pack minimum": (pack, {"min_sequence_length": -1}, "min_sequence_length must .* least 0"),
-    "pack flush": (pack, {"flush_strategy": "fulest"}, "'fulest' is unknown; did you mean 'fulle"),
-    "pack shuffle": (pack, {"shuffle_strategy": "rand"}, "'rand' is unknown; did you mean 'random"),
-    "pack homogeneity": (pack, {"homogeneity": "groop"}, "did you mean 'group'"),
-    "pack groups": (pack, {"groups": {"a": ["prose"]}}, "groups needs homogeneity='group'"),
     "pack pad": (pack, {"pad_token_id": -1}, "pad_token_id must be .* at least 0, got -1"),
     "pack parallelism": (pack, {"parallelism": 0}, "parallelism must be .* at least 1, got 0"),
     "pack placement": (pack, {"placement": "gpu"}, "pack_flat: placement='gpu' is unknown"),
@@ -108,7 +98,7 @@ def test_an_argument_that_cannot_be_is_refused(name):
     with pytest.raises(PlanError, match=message) as caught:
         call(**arguments)
     assert isinstance(caught.value, ValueError)
-    assert not isinstance(caught.value, NotYetError) or name == "pack sequences"
+    assert not isinstance(caught.value, NotYetError)
     assert "\n" not in str(caught.value)
 
 
@@ -208,14 +198,14 @@ LATER = {
     "placement of batch": (lambda: lists().batch(2, placement="remote"), "batch: placement='remo"),
     "placement of prefetch": (lambda: lists().prefetch(placement="remote"), "prefetch: placement="),
     "tf": (lambda: tokenize(return_tensors="tf"), "return_tensors='tf'"),
-    **{
-        f"algorithm {name}": (lambda name=name: pack(algorithm=name), f"algorithm='{name}' is not")
-        for name in ("first_fit", "best_fit", "best_fit_wrap")
-    },
-    "default algorithm": (lambda: lists().pack_flat(8), "algorithm='first_fit' is not there yet"),
-    "sequences": (lambda: pack(max_sequences_per_bin=3), "max_sequences_per_bin=3 is not there"),
-    "pack shuffle": (lambda: pack(shuffle_strategy="random"), "shuffle_strategy='random' is not"),
-    "homogeneity": (lambda: pack(homogeneity="full"), "homogeneity='full' is not there yet"),
+    "placement of shuffle": (lambda: lists().shuffle(placement="remote"), "shuffle: placement="),
+    "placement of ensure_mixture": (
+        lambda: lists().ensure_mixture(placement="remote"), "ensure_mixture: placement='remote'",
+    ),
+    "placement of pack_sequences": (
+        lambda: lists().pack_sequences(8, placement="remote"), "pack_sequences: placement='remote'",
+    ),
+    "mtp": (lambda: lists().options(mtp_mode=True), "mtp_mode=True is not there yet"),
     **{
         f"runner {name}": (lambda name=name: lists().options(runner=name), f"runner='{name}' is no")
         for name in ("process", "ray", "remote")

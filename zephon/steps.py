@@ -6,11 +6,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 from zephon.errors import NotYetError, PlanError, RepeatedCallError, nearest
 from zephon.exec import session
+from zephon.exec.deciding import check_mixing
 from zephon.ops import DomainGroups
 from zephon.planner import checks, logical, resolve
 from zephon.planner.logical.pack import Pack
@@ -48,8 +49,8 @@ class Steps(ABC):
 
     def fetch_parallelism(self, parallelism: int, max_batch: int | None = None) -> Self:
         """Say how many reading tasks may run at once; ``max_batch`` changes nothing."""
-        changes = {} if max_batch is None else {"max_batch": max_batch}
-        fetch = replace(self._fetch_node(), parallelism=parallelism, **changes)
+        changes = {} if max_batch is None else {"max_batch": whole(max_batch)}
+        fetch = replace(self._fetch_node(), parallelism=whole(parallelism), **changes)
         return self._add(_with_source(self._node, fetch))
 
     def fetch(self, parallelism: int | None = None, max_batch: int | None = None) -> Self:
@@ -69,8 +70,8 @@ class Steps(ABC):
             raise RepeatedCallError("prefetch: it was called before; call it once")
         node = logical.Prefetch(
             input=self._fetch_node(),
-            buffer_size=buffer_size,
-            parallelism=4 if parallelism is None else parallelism,
+            buffer_size=whole(buffer_size),
+            parallelism=4 if parallelism is None else whole(parallelism),
         )
         return self._add(_with_source(self._node, node))
 
@@ -141,7 +142,7 @@ class Steps(ABC):
             special_tokens=special_tokens,
             bos_token_id=whole(bos_token_id),
             eos_token_id=whole(eos_token_id),
-            parallelism=4 if parallelism is None else parallelism,
+            parallelism=4 if parallelism is None else whole(parallelism),
         )
         checks.check_reads(node.reads(), self._node, "tokenize")
         return self._add(node)
@@ -179,8 +180,8 @@ class Steps(ABC):
             buffer_size=8192 if buffer_size is None else whole(buffer_size),
             seed=whole(seed),
             algorithm=algorithm,
-            warmup_growth=warmup_growth,
-            parallelism=1 if parallelism is None else parallelism,
+            warmup_growth=_real(warmup_growth),
+            parallelism=1 if parallelism is None else whole(parallelism),
         )
         return self._add(node)
 
@@ -220,12 +221,12 @@ class Steps(ABC):
         node = logical.EnsureMixture(
             input=self._node,
             max_buffer_size=whole(max_buffer_size),
-            drain_target_ratio=drain_target_ratio,
-            obsolete_drain_rate=obsolete_drain_rate,
+            drain_target_ratio=_real(drain_target_ratio),
+            obsolete_drain_rate=_real(obsolete_drain_rate),
             **resolve.mixture_weights(self._node, weight_by),
-            warn_tolerance=warn_tolerance,
+            warn_tolerance=_real(warn_tolerance),
             mixture=_target(mixture, self._source),
-            parallelism=1 if parallelism is None else parallelism,
+            parallelism=1 if parallelism is None else whole(parallelism),
         )
         return self._add(node)
 
@@ -287,14 +288,13 @@ class Steps(ABC):
         Raises:
             PlanError: an argument cannot be, or there is no token field.
         """
-        common = self._packing(
-            "pack_flat", placement, tokens_field, aligned_fields, homogeneity, groups,
-            emit_positions=emit_positions,
-        )  # fmt: skip
+        _check_placement("pack_flat", placement)
+        self._refuse_after("pack_flat", Pack, logical.Batch)
         node = logical.PackFlat(
             input=self._node,
             max_length=whole(max_length),
             algorithm=algorithm,
+            tokens_field=None,
             num_bins=whole(num_bins),
             max_sequences_per_bin=whole(max_sequences_per_bin),
             drop_oversized=drop_oversized,
@@ -307,10 +307,12 @@ class Steps(ABC):
             homogeneity=homogeneity,
             pad_token_id=whole(pad_token_id),
             emit_positions=emit_positions,
-            parallelism=4 if parallelism is None else parallelism,
-            **common,
+            parallelism=4 if parallelism is None else whole(parallelism),
         )
-        return self._add(node)
+        common = self._packing(
+            node, tokens_field, aligned_fields, groups, emit_positions=emit_positions
+        )
+        return self._add(replace(node, **common))
 
     def pack_sequences(
         self,
@@ -353,14 +355,13 @@ class Steps(ABC):
         Raises:
             PlanError: an argument cannot be, or there is no token field.
         """
-        common = self._packing(
-            "pack_sequences", placement, tokens_field, aligned_fields, homogeneity, groups,
-            measured=length_fn is not None,
-        )  # fmt: skip
+        _check_placement("pack_sequences", placement)
+        self._refuse_after("pack_sequences", Pack, logical.Batch)
         node = logical.PackSequences(
             input=self._node,
             max_length=whole(max_length),
             algorithm=algorithm,
+            tokens_field=None,
             num_bins=whole(num_bins),
             max_sequences_per_bin=whole(max_sequences_per_bin),
             length_fn=length_fn,
@@ -373,10 +374,12 @@ class Steps(ABC):
             candidate_pool_size=whole(candidate_pool_size),
             max_candidate_age=whole(max_candidate_age),
             homogeneity=homogeneity,
-            parallelism=4 if parallelism is None else parallelism,
-            **common,
+            parallelism=4 if parallelism is None else whole(parallelism),
         )
-        return self._add(node)
+        common = self._packing(
+            node, tokens_field, aligned_fields, groups, measured=length_fn is not None
+        )
+        return self._add(replace(node, **common))
 
     def batch(
         self, microbatch_size: int, *, drop_last: bool = True, placement: str = "auto"
@@ -400,6 +403,7 @@ class Steps(ABC):
         """Forget what was made of the description as it was."""
 
     def _add(self, node: logical.Node) -> Self:
+        check_mixing(node, self._source)
         self._node = node
         return self._changed()
 
@@ -408,27 +412,26 @@ class Steps(ABC):
 
     def _packing(
         self,
-        call: str,
-        placement: str,
+        node: Pack,
         tokens_field: str,
         aligned_fields: str | Sequence[str],
-        homogeneity: str,
         groups: DomainGroups | None,
         *,
         emit_positions: bool = False,
         measured: bool = False,
     ) -> dict[str, Any]:
-        """Resolve what both packing calls take: fields, and sets of components that share rows."""
-        _check_placement(call, placement)
-        self._refuse_after(call, Pack, logical.Batch)
-        names = [c.name for c in self._fetch_node().components]
+        """Resolve what both packing calls take: fields, and sets of components that share rows.
+
+        ``node`` has everything else, and was checked: this may look at files.
+        """
+        names = [c.name for c in self._source.components]
         members = groups.members if isinstance(groups, DomainGroups) else groups
-        domains = resolve.domains_of(call, homogeneity, members, names)
+        domains = resolve.domains_of(node.call, node.homogeneity, members, names)
         found = resolve.packed_fields(
             self._node,
             tokens_field,
             aligned_fields,
-            call,
+            node.call,
             {c.dataset.name: c.dataset for c in self._source.components},
             emit_positions=emit_positions,
             measured=measured,
@@ -491,6 +494,11 @@ def _padding(padding: bool | str) -> str:
 def whole(value: Any) -> Any:
     """Turn an integer of NumPy's into Python's; leave everything else to the checks."""
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def _real(value: Any) -> Any:
+    """Turn a number of NumPy's into Python's; leave everything else to the checks."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value
 
 
 def _path_text(path: Any) -> str | None:

@@ -36,15 +36,15 @@ class Gpt2:
 
 
 def batches(arguments: argparse.Namespace) -> Iterator[int]:
-    """Yield the tokens of each training batch."""
-    source = StaticMixtureWorkSource(
-        datasets=[Dataset.from_path("corpus", arguments.data)],
-        mixture={"corpus": 1.0},
-        shuffle_shards=False,
-        shuffle_within_shard=arguments.order != "sequential",
-        shuffle_block_size="auto" if arguments.order == "blocks" else None,
-    )
-    pipeline = Pipeline(source)
+    """Yield the tokens of each training batch, without the padding."""
+    described = json.loads(arguments.job)
+    keywords = described["source"]
+    folders = [(name, str(Path(arguments.corpus, name))) for name in keywords["mixture"]]
+    datasets = [Dataset.from_path(name, folder) for name, folder in folders]
+    pipeline = Pipeline(StaticMixtureWorkSource(datasets=datasets, **keywords))
+    if arguments.fetch is not None:
+        parallelism, together = arguments.fetch
+        pipeline = pipeline.fetch_parallelism(parallelism, max_batch=together)
     if arguments.tokenizer is not None:
         pipeline = pipeline.tokenize(
             tokenizer=Gpt2(arguments.tokenizer),
@@ -52,24 +52,28 @@ def batches(arguments: argparse.Namespace) -> Iterator[int]:
             add_attention_mask=False,
             parallelism=arguments.parallelism,
         )
-    pipeline = pipeline.pack_flat(max_length=2049, algorithm="wrap", parallelism=1)
+    for name, keywords in described["steps"]:
+        pipeline = getattr(pipeline, name)(**keywords, parallelism=1)
     pipeline = pipeline.batch(8).options(runner=arguments.runner)
     for batch in pipeline:
-        yield batch.to_training(return_labels=True)["input_ids"].size
+        size = batch.to_training(return_labels=True)["input_ids"].size
+        yield size - sum(record.meta.padding_length or 0 for record in batch.records)
 
 
 def main() -> None:
     """Time the batches until the time is up; the first one is timed apart."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=str)
+    parser.add_argument("corpus", help="the folder that holds the datasets")
+    parser.add_argument("job", help="JSON: keywords of the work source, and steps to packed rows")
     parser.add_argument(
         "--tokenizer", help="the path of a tokenizer.json; without it rows hold tokens"
     )
-    orders = ("sequential", "within_shard", "blocks")
-    parser.add_argument("--order", choices=orders, default="sequential")
     parser.add_argument("--seconds", type=float, default=8.0, help="measured time, at least")
-    parser.add_argument("--runner", choices=("threads", "process"), default="threads")
-    parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--runner", choices=("threads", "process", "inline"), default="threads")
+    parser.add_argument("--parallelism", type=int, default=2, help="threads that encode text")
+    parser.add_argument(
+        "--fetch", type=int, nargs=2, help="fetch workers, and rows that each fetches together"
+    )
     arguments = parser.parse_args()
     if arguments.tokenizer is not None and not Path(arguments.tokenizer).is_file():
         parser.error(f"no tokenizer.json at {arguments.tokenizer}")

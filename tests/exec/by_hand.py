@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from zephon.exec.block import Block, Buffer
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.morsel import TOKENS, Morsel
 from zephon.exec.operator import Operator
 from zephon.exec.policies import Chain, Wrap
-from zephon.exec.block import Block, Buffer
 from zephon.exec.segment import Segment
 from zephon.planner.physical import RowLayout
 from zephon.work.course import Courses

@@ -287,6 +287,7 @@ def test_a_resumed_run_ends_with_the_numbers_of_the_straight_one(mode, stop):
 # Several policies
 
 
+@pytest.mark.filterwarnings("ignore:packing dropped")
 @pytest.mark.parametrize("plan", PLANS)
 def test_every_plan_accounts_for_every_token_at_every_position(plan):
     """What policies hold, and what they threw away, is neither delivered nor lost."""
@@ -310,9 +311,12 @@ def test_every_plan_accounts_for_every_token_at_every_position(plan):
 
 
 def test_documents_that_fit_no_row_are_dropped_by_their_reason():
-    pipe = Pipeline(source([token_dataset("prose", [5, 9, 4, 20, 3], 1)], shuffle_within_shard=False))
+    pipe = Pipeline(
+        source([token_dataset("prose", [5, 9, 4, 20, 3], 1)], shuffle_within_shard=False)
+    )
     pipe.pack_flat(8, num_bins=1, pad_token_id=0).batch(1, drop_last=False)
-    assert len(list(pipe.options(runner="inline"))) == 2
+    with pytest.warns(RuntimeWarning, match="packing dropped 2 documents of 29 tokens"):
+        assert len(list(pipe.options(runner="inline"))) == 2
     (part,) = balanced(pipe.accounting()).values()
     assert part["tokens_dropped"] == {"oversized": 29}
     assert (part["rows_drawn"], part["tokens_made"], part["tokens_delivered"]) == (5, 41, 12)
@@ -329,3 +333,22 @@ def test_what_a_shuffle_holds_is_held():
     assert part["tokens_delivered"] == 50
     assert part["tokens_held"] == part["tokens_made"] - 50 > 0
     assert part["tokens_dropped"] == {}
+
+
+def test_shares_are_those_of_what_was_delivered():
+    data = [token_dataset("prose", [3, 12, 5] * 20), token_dataset("code", [7, 2, 30] * 20)]
+    pipe = Pipeline(source(data, {"prose": 0.75, "code": 0.25})).options(runner="inline")
+    pipe.pack_flat(10, num_bins=3, pad_token_id=0)
+    with pytest.warns(RuntimeWarning, match="packing dropped"):
+        records = list(pipe)
+    counts = dict.fromkeys(NAMES, 0)
+    for record in records:
+        for number, tokens in record.meta.component_token_counts.items():
+            counts[NAMES[number]] += tokens
+    parts = pipe.accounting()
+    assert {name: part["tokens_delivered"] for name, part in parts.items()} == counts
+    for name, part in parts.items():
+        assert part["share_delivered"] == pytest.approx(counts[name] / sum(counts.values()))
+        size = {"prose": 12, "code": 30}[name]
+        assert set(part["tokens_dropped"]) == {"oversized"}
+        assert part["tokens_dropped"]["oversized"] % size == 0

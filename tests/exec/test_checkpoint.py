@@ -320,7 +320,10 @@ PLANS = (shuffled_and_wrapped, shuffled_twice, mixed_and_packed, measured_and_mi
 
 
 def planned(plan, **work):
-    found = [token_dataset("prose", lengths(1, 30, 12), 3), token_dataset("code", lengths(2, 20), 2)]
+    found = [
+        token_dataset("prose", lengths(1, 30, 12), 3),
+        token_dataset("code", lengths(2, 20), 2),
+    ]
     settings = {"chunk_size": 8, "shuffle_within_shard": True, **work}
     pipe = Pipeline(source(found, {"prose": 0.7, "code": 0.3}, **settings))
     return plan(pipe).options(runner="inline")
@@ -330,6 +333,7 @@ def payloads(item):
     return [record.payload for record in getattr(item, "records", [item])]
 
 
+@pytest.mark.filterwarnings("ignore:packing dropped")
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("counted", ["rows", "tokens"])
 def test_every_plan_goes_on_from_every_position(plan, counted):

@@ -209,5 +209,5 @@ def test_groups_that_cannot_be_are_refused(homogeneity, groups, message):
 def test_an_unknown_word_is_left_to_the_node():
     """The node names the nearest word; here it only must not pass as 'group'."""
     assert domains_of("pack_flat", "fully", None, NAMES) is None
-    with pytest.raises(PlanError, match="pack_flat: homogeneity='fully' is unknown.*'full'"):
+    with pytest.raises(PlanError, match=r"pack_flat: homogeneity='fully' is unknown.*'full'"):
         batch(pack(homogeneity="fully"))

@@ -40,13 +40,17 @@ def chain_of(plan: Plan, source: WorkSource) -> Chain:
     return Chain([_policy(node, names) for node in nodes])
 
 
-def check_mixing(plan: Plan, source: WorkSource) -> None:
+def check_mixing(top: logical.Node, source: WorkSource) -> None:
     """Refuse steps that would undo what the work source's mixture counts.
+
+    Args:
+        top: the last step that was called.
+        source: of the pipeline.
 
     Raises:
         PlanError: names the step and what to do.
     """
-    steps = source_first(plan.logical)
+    steps = source_first(top)
     tokenize = next((i for i, n in enumerate(steps) if isinstance(n, logical.Tokenize)), 0)
     early = next((n for n in steps[:tokenize] if n.reorders), None)
     if source.mixture_unit == "tokens" and early is not None:

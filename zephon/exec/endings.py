@@ -51,8 +51,10 @@ def warn_of_dropped(lanes: Collection[LaneRun], max_length: int | None) -> None:
     if not documents:
         return
     tokens = sum(int(part.sum()) for run in lanes for part in run.dropped_tokens().values())
+    count = "1 document" if documents == 1 else f"{documents:,} documents"
+    each = "" if documents == 1 else "each "
     warnings.warn(
-        f"packing dropped {documents:,} documents of {tokens:,} tokens so far, each longer than "
+        f"packing dropped {count} of {tokens:,} tokens so far, {each}longer than "
         f"max_length={max_length}: accounting() counts them; pass drop_oversized=False to make "
         "them an error, or tokenize with split_long_samples=True to keep them in parts",
         RuntimeWarning,

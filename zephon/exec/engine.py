@@ -140,14 +140,16 @@ class Engine:
         Raises:
             ExecutionError: the run was stopped from outside, or goes on in a forked process.
         """
+        ended = False
         try:
             yield from self._delivering()
+            ended = not self._stopped
         except CancelledError:
             if not self._stopped:
                 raise
         finally:
             self.close()
-            endings.warn_of_dropped(self.lanes.values(), self._settings.max_length)
+            endings.warn_of_dropped(self._counted(ended), self._settings.max_length)
         if self._stopped:
             raise ExecutionError(
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"
@@ -231,6 +233,20 @@ class Engine:
         # Its own stream still has the draws since; another would have to find them anew.
         draws = self._streams(lane, None) if run.strands is not None else run.intakes[0].stream
         return self._run(lane, draws, state)
+
+    def _counted(self, ended: bool) -> list[LaneRun]:
+        """Return the lanes as ``account`` counts them when a run ends, or is left.
+
+        A lane drops documents while it runs ahead, too: what the caller hears of must not depend
+        on how far. Nothing of lanes that dropped none, and of those of another process.
+        """
+        dropping = [run for run in self.lanes.values() if run.dropped_documents()]
+        if not dropping or self._process != os.getpid():
+            return []
+        if ended and self.topology.global_batch_size is None:
+            return dropping
+        _, states = self.state()
+        return [self.lane_again(run.lane, states[run.lane]) for run in dropping]
 
     def _run(self, lane: int, draws: LaneStream | TokenLane, state: LaneState | None) -> LaneRun:
         components = len(self._components)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from zephon.exec.functions import identity_of
+from zephon.exec.function_identity import identity_of
 from zephon.io.fields import Column
 from zephon.planner.logical import Node
 from zephon.planner.tree import source_first

@@ -39,6 +39,7 @@ class FinishedRows:
     def __init__(self) -> None:
         self.tokens = 0
         self._parts: deque[Placed] = deque()
+        self._begun = 0  # rows of the first part that were taken
 
     def add(self, placed: Placed) -> None:
         """Put rows behind all others."""
@@ -49,18 +50,24 @@ class FinishedRows:
         """Take the first ``count`` rows."""
         taken = []
         while count:
-            placed = self._parts.popleft()
-            if len(placed) > count:
-                self._parts.appendleft(placed.some(count, len(placed)))
-                placed = placed.some(0, count)
+            first = self._parts[0]
+            stop = min(self._begun + count, len(first))
+            placed = first.some(self._begun, stop)
             count -= len(placed)
+            self._begun = stop
+            if stop == len(first):
+                self._parts.popleft()
+                self._begun = 0
             self.tokens -= int(placed.rows.length.sum())
             taken.append(placed)
         return taken
 
     def units(self) -> list[Units]:
-        """List all rows, as they were put in."""
-        return [placed.rows for placed in self._parts]
+        """List the rows, as they were put in."""
+        parts = [placed.rows for placed in self._parts]
+        if self._begun:
+            parts[0] = parts[0].rows(self._begun, len(parts[0]))
+        return parts
 
     def tokens_of(self, first: int, stop: int) -> int:
         """Count tokens of the rows from the ``first`` in it to before the ``stop``-th."""

@@ -1,6 +1,7 @@
 """What a lane remembers of its past, so that the state at a delivered row can be written down.
 
-A tick is a snapshot of the policies after every 1,024 draws. The state at row n is the last tick
+A tick is a snapshot of the policies after every 1,024 draws, or after as many as they hold
+documents, rounded up to that. The state at row n is the last tick
 before the draw that finished row n - 1, and the lengths of all documents drawn from there to that
 draw: rolling the policies over these lengths gives the exact state without reading a token. So the
 bytes of a state depend on the position alone, never on how far ahead the lane has run. Rows that
@@ -135,6 +136,7 @@ class LaneHistory:
         wanted = [
             arrivals.some((arrivals.ordinal >= tick.ordinal) & (arrivals.ordinal <= last_draw))
             for arrivals in self._log
+            if len(arrivals.ordinal) and arrivals.ordinal[0] <= last_draw
         ]
         ended = self._ended_at is not None and rows > self._ended_at
         return LaneState(

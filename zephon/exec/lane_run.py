@@ -224,14 +224,12 @@ class LaneRun:
         """Give the policy what the merge can decide now."""
         while True:
             if strands.ordinal >= self._next_tick:
-                with self.lock:
-                    self.history.add_tick(self._tick(self._next_tick))
+                self._add_tick(self._next_tick)
             first_seq = strands.take(self._next_tick - strands.ordinal)
             if first_seq is not None:
                 self._push(self.held.known_from(first_seq), first_seq)
             if strands.missed:  # a log, which holds documents alone, must not go across this
-                with self.lock:
-                    self.history.add_tick(self._tick(strands.ordinal))
+                self._add_tick(strands.ordinal)
             elif first_seq is None:
                 break
         self.failure = strands.failure
@@ -244,8 +242,7 @@ class LaneRun:
             boundary = (int(ordinals[at]) // TICK + 1) * TICK
             stop = at + int(np.searchsorted(ordinals[at:], boundary))
             if int(ordinals[at]) >= self._next_tick:
-                with self.lock:
-                    self.history.add_tick(self._tick(boundary - TICK))
+                self._add_tick(boundary - TICK)
             seqs = np.arange(first_seq + at, first_seq + stop)
             lengths, component = known.length[at:stop], known.refs.component[at:stop]
             rows = self._chain.push(self._states, Units.whole(seqs, lengths, seqs), self.held)
@@ -276,10 +273,17 @@ class LaneRun:
         self._finished.add(Placed(rows, marks))
         self.rows_placed += len(rows)
 
+    def _add_tick(self, ordinal: int) -> None:
+        tick = self._tick(ordinal)
+        with self.lock:
+            self.history.add_tick(tick)
+
     def _tick(self, ordinal: int) -> Tick:
-        self._next_tick = (ordinal // TICK + 1) * TICK
         stages = self._chain.held(self._states)
         seqs = np.concatenate([*(held.units.seq for held in stages), NO_UNITS.seq])
+        # As many draws as pieces are held: so a tick costs a draw one copy at most, ticks are
+        # never much more than what is held, and a log is not longer than a tick is large.
+        self._next_tick = (ordinal // TICK + max(1, -(-len(seqs) // TICK))) * TICK
         return Tick(
             ordinal=ordinal,
             rows=self.rows_placed,

@@ -11,7 +11,7 @@ import numpy as np
 
 from zephon.errors import OptimizerError, PlanError
 from zephon.exec.assemble import Assembler, Naming
-from zephon.exec.deciding import chain_of, check_mixing, measures_of
+from zephon.exec.deciding import chain_of, measures_of
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.history import LaneState
@@ -136,7 +136,6 @@ def launch(
         TokenizerError: the tokenizer cannot be loaded, or lacks an id that the plan needs.
     """
     assembly = assembly_of(plan)
-    check_mixing(plan, source)
     microbatch_size = assembly.microbatch_size or 1
     check_microbatch(topology, microbatch_size, start.delivered)
     workers = workers_of(plan, options)

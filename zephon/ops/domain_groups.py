@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from zephon.errors import PlanError
 
@@ -63,4 +63,5 @@ def _names(group: object, names: Iterable[str]) -> tuple[str, ...]:
             f"DomainGroups: group {group!r} must name one component at least, by strings, got "
             f"{found!r}"
         )
-    return found
+    # A set goes in another order in each process, and the order is in the fingerprint.
+    return tuple(sorted(found)) if isinstance(names, Set) else found

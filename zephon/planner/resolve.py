@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,17 @@ def packed_fields(
     Raises:
         PlanError: there is no token field, or one that cannot be packed was asked for.
     """
+    if not isinstance(tokens_field, str) or not tokens_field:
+        raise PlanError(
+            f"{call}: tokens_field must be 'auto' or the name of a field, got {tokens_field!r}"
+        )
+    if not isinstance(aligned_fields, Iterable):
+        raise PlanError(
+            f"{call}: aligned_fields must be 'auto' or a list of field names, got "
+            f"{aligned_fields!r}"
+        )
+    if not isinstance(aligned_fields, str):
+        aligned_fields = tuple(aligned_fields)
     nothing_there = tokens_field == "auto" and not any(
         name in below.outputs() for name in TOKEN_FIELDS
     )

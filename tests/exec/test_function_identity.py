@@ -1,4 +1,4 @@
-"""What a checkpoint says of a user's function: the same while it does the same, as far as is seen."""
+"""What a checkpoint says of a user's function: the same while its source and what it holds are."""
 
 import functools
 import importlib.util
@@ -6,10 +6,11 @@ import itertools
 import json
 import warnings
 
+import numpy as np
 import pytest
 
-from zephon.exec import functions
-from zephon.exec.functions import identity_of
+from zephon.exec import function_identity as functions
+from zephon.exec.function_identity import identity_of
 
 numbers = itertools.count()
 
@@ -71,7 +72,7 @@ class Rows:
 
 def test_a_function_is_known_by_its_name_and_its_source():
     found = known(length)
-    assert found["name"] == "tests.exec.test_functions.length"
+    assert found["name"] == "tests.exec.test_function_identity.length"
     assert len(found["source"]) == 64
     assert set(found) == {"name", "source"}
     assert found == known(length)
@@ -121,7 +122,9 @@ def test_a_function_of_another_name_is_another(made):
 
 
 def test_the_same_name_in_another_scope_is_another(made):
-    text = "def outer():\n    def f(row):\n        return 1\n    return f\ndef f(row):\n    return 1\n"
+    text = (
+        "def outer():\n    def f(row):\n        return 1\n    return f\ndef f(row):\n    return 1\n"
+    )
     assert known(made(text)) != known(made(text, "outer")())
 
 
@@ -304,19 +307,19 @@ def f(row):
 
 
 def test_methods_of_a_class_are_functions():
-    assert known(Rows.of_class)["name"] == "tests.exec.test_functions.Rows.of_class"
-    assert known(Rows.of_none)["name"] == "tests.exec.test_functions.Rows.of_none"
+    assert known(Rows.of_class)["name"] == "tests.exec.test_function_identity.Rows.of_class"
+    assert known(Rows.of_none)["name"] == "tests.exec.test_function_identity.Rows.of_none"
     assert known(Rows.of_class) != known(Rows.of_none)
-    assert known(Rows.measure)["name"] == "tests.exec.test_functions.Rows.measure"
+    assert known(Rows.measure)["name"] == "tests.exec.test_function_identity.Rows.measure"
 
 
 @pytest.mark.parametrize("function", [Rows().measure, Rows()])
 def test_what_an_object_does_is_known_by_name_alone(function):
     """Nobody sees what the object holds."""
-    with pytest.warns(RuntimeWarning, match=r"of tests\.exec\.test_functions\.Rows"):
+    with pytest.warns(RuntimeWarning, match=r"of tests\.exec\.test_function_identity\.Rows"):
         found = identity_of(function)
     assert found["opaque"]
-    assert found["name"].startswith("tests.exec.test_functions.Rows")
+    assert found["name"].startswith("tests.exec.test_function_identity.Rows")
 
 
 def test_a_function_without_source_is_known_by_name_alone():
@@ -333,3 +336,24 @@ def test_a_function_without_source_is_known_by_name_alone():
 def test_builtins_and_types_are_their_names():
     assert known(len) == {"name": "builtins.len"}
     assert known(dict) == {"name": "builtins.dict"}
+
+
+def test_arrays_and_sets_count_by_their_content():
+    def over(value):
+        return identity_of(lambda row: (row, value))
+
+    assert over(np.arange(3)) == over(np.arange(3))
+    assert over(np.arange(3)) != over(np.arange(4))
+    assert over(np.arange(3)) != over(np.arange(3.0))
+    assert over({"a", "b", 3}) == over({3, "b", "a"})
+    assert over({"a"}) != over({"b"})
+
+
+def test_a_value_that_cannot_be_told_is_said_once():
+    class Odd:
+        pass
+
+    value = Odd()
+    with pytest.warns(RuntimeWarning, match=r"a value of type .*Odd that a function uses cannot"):
+        found = identity_of(lambda row: (row, value))
+    assert found["closure"]["value"]["opaque"]

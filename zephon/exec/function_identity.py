@@ -2,8 +2,9 @@
 
 Two functions are one when their qualified name, the syntax tree of their source and the simple
 values that they close over, or have as defaults, are the same: comments, formatting and the file's
-place do not count, and what a function reads from globals is not looked at. A function whose source
-cannot be found is ``opaque``: only its name is known, and a warning says so once.
+place do not count, and what a function reads from globals is not looked at. What cannot be told is
+``opaque``: of a function without source only the name is known, of any other value its type, and a
+warning says so once.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import json
 import textwrap
 import types
 import warnings
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 _SIMPLE = (type(None), bool, int, float, str, bytes)
 _warned: set[str] = set()
@@ -52,7 +56,7 @@ def _identity(function: Callable[..., Any], around: tuple[object, ...]) -> dict[
         return {"name": name}
     tree = _tree(function) if isinstance(function, types.FunctionType) else None
     if not isinstance(function, types.FunctionType) or tree is None:
-        _warn_once(name)
+        _warn_once(f"the source of {name}")
         return {"name": name, "opaque": True}
     inside = (*around, function)
     found: dict[str, Any] = {"name": name, "source": hashlib.sha256(tree.encode()).hexdigest()}
@@ -91,9 +95,17 @@ def _value(value: Any, around: tuple[object, ...]) -> Any:
     if isinstance(value, dict):
         inside = (*around, value)
         return sorted([repr(key), _value(each, inside)] for key, each in value.items())
+    if isinstance(value, set | frozenset):
+        inside = (*around, value)
+        return {"set": sorted(json.dumps(_value(v, inside), sort_keys=True) for v in value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"array": [str(value.dtype), list(value.shape), content]}
     if callable(value):
         return _identity(value, around)
-    return {"type": f"{type(value).__module__}.{type(value).__qualname__}", "opaque": True}
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    _warn_once(f"a value of type {kind} that a function uses")
+    return {"type": kind, "opaque": True}
 
 
 def _tree(function: types.FunctionType) -> str | None:
@@ -146,13 +158,13 @@ def _decorated(node: ast.AST) -> list[int]:
     return [each.lineno for each in getattr(node, "decorator_list", [])]
 
 
-def _warn_once(name: str) -> None:
-    if name in _warned:
+def _warn_once(what: str) -> None:
+    if what in _warned:
         return
-    _warned.add(name)
+    _warned.add(what)
     warnings.warn(
-        f"the source of {name} cannot be read, so a checkpoint knows it by its name alone and "
-        "does not notice when it changes",
+        f"{what} cannot be read, so a checkpoint knows it by its name alone and does not notice "
+        "when it changes",
         RuntimeWarning,
         stacklevel=2,
     )
