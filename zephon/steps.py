@@ -11,9 +11,8 @@ from typing import Any, Self
 
 from zephon.errors import NotYetError, PlanError, RepeatedCallError, nearest
 from zephon.exec import session
-from zephon.exec.deciding import check_mixing
 from zephon.ops import DomainGroups
-from zephon.planner import checks, logical, resolve
+from zephon.planner import checks, logical, resolve, step_order
 from zephon.planner.logical.pack import Pack
 from zephon.planner.tree import top_first, transform_up
 from zephon.work import MixtureSpec, WorkSource
@@ -197,7 +196,7 @@ class Steps(ABC):
         placement: str = "auto",
         parallelism: int | None = None,
     ) -> Self:
-        """Reorder each lane so that what it has given follows the mixture at every prefix.
+        """Reorder each lane so that what it gives follows the mixture as closely as the buffer allows.
 
         Args:
             max_buffer_size: documents or rows held before the best of them are let go although
@@ -403,7 +402,8 @@ class Steps(ABC):
         """Forget what was made of the description as it was."""
 
     def _add(self, node: logical.Node) -> Self:
-        check_mixing(node, self._source)
+        step_order.check_mixing(node, self._source)
+        step_order.check_measures(node)
         self._node = node
         return self._changed()
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from zephon.errors import OptimizerError, PlanError
 from zephon.exec.assemble import Assembler, Naming
-from zephon.exec.deciding import chain_of, measures_of
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
 from zephon.exec.operator import Operator
 from zephon.exec.operators import FetchRowsOp, MeasureRowsOp, TokenizeColumnOp
+from zephon.exec.policy_chain import chain_of, measures_of
 from zephon.exec.reading import plan_reading
 from zephon.exec.runners import InlineRunner, ThreadsRunner, usable_cores
 from zephon.exec.runners.threads import MOST_THREADS

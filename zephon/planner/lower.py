@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zephon.errors import OptimizerError, PlanError
+from zephon.errors import OptimizerError
 from zephon.io.fields import Column
 from zephon.planner.logical import (
     Batch,
     EnsureMixture,
     Fetch,
-    Measure,
     Node,
     PackFlat,
     PackSequences,
@@ -87,18 +86,12 @@ def _segments(steps: list[Node], layout: RowLayout) -> PhysicalNode | None:
 
 
 def _measure(number: int, steps: list[Node], layout: RowLayout) -> Step | None:
-    """Say what a policy must know of each row beside its tokens."""
-    node = steps[number]
-    measure = _needed(node, layout)
-    if measure is None:
+    """Say what a policy must know of each row beside its tokens, and no step has measured yet."""
+    measure = steps[number].measure()
+    if measure is None or measure in [node.measure() for node in steps[:number]]:
         return None
-    if any(not later.keeps_rows() and isinstance(later, Tokenize) for later in steps[number:]):
-        raise PlanError(
-            f"{node.call}: what a row weighs is not known of its parts, into which a later "
-            f"tokenize(split_long_samples=True) splits it; call {node.call} after tokenize"
-        )
-    if _measured_before(number, steps, layout):
-        return None
+    if measure.field is not None and measure.field == layout.tokens_field:
+        return None  # the length of the tokens is known anyway
     tokenize = next((n for n in steps[:number] if isinstance(n, Tokenize)), None)
     return MeasureRows(
         name=measure.name,
@@ -108,30 +101,6 @@ def _measure(number: int, steps: list[Node], layout: RowLayout) -> Step | None:
         masks=() if tokenize is None else _implied_mask(tokenize),
         container=layout.container,
     )
-
-
-def _needed(node: Node, layout: RowLayout) -> Measure | None:
-    """Return what must be measured for a step; the length of the tokens is known anyway."""
-    measure = node.measure()
-    if measure is not None and measure.field is not None and measure.field == layout.tokens_field:
-        return None
-    return measure
-
-
-def _measured_before(number: int, steps: list[Node], layout: RowLayout) -> bool:
-    """Say whether an earlier step measured the same rows in the same way; refuses another way."""
-    node, measure = steps[number], _needed(steps[number], layout)
-    for at, other in enumerate(steps[:number]):
-        found = _needed(other, layout)
-        if measure is None or found is None or found.name != measure.name:
-            continue
-        if found == measure and not any(isinstance(n, Tokenize) for n in steps[at:number]):
-            return True
-        raise PlanError(
-            f"{node.call}: an earlier {other.call} weighs rows by something else, and a row has "
-            "one weight; pass the same weight_by to both, or 'auto' or 'samples' to one of them"
-        )
-    return False
 
 
 def _policies(steps: list[Node], layout: RowLayout) -> list[PhysicalNode]:
@@ -158,7 +127,7 @@ def _policies(steps: list[Node], layout: RowLayout) -> list[PhysicalNode]:
                     )
                 )
             case EnsureMixture():
-                found.append(_keep_mixture(node, layout, stage))
+                found.append(_keep_mixture(node, layout))
             case PackFlat() | PackSequences():
                 if node.shuffle_strategy is not None:
                     found.append(
@@ -175,7 +144,7 @@ def _policies(steps: list[Node], layout: RowLayout) -> list[PhysicalNode]:
     return found
 
 
-def _keep_mixture(node: EnsureMixture, layout: RowLayout, stage: int) -> KeepMixture:
+def _keep_mixture(node: EnsureMixture, layout: RowLayout) -> KeepMixture:
     weight_by = node.weight_by
     if weight_by in ("field", "function"):
         weight_by = "weight"
@@ -188,7 +157,6 @@ def _keep_mixture(node: EnsureMixture, layout: RowLayout, stage: int) -> KeepMix
         weight_by=weight_by,
         warn_tolerance=node.warn_tolerance,
         mixture=node.mixture,
-        stage=stage,
     )
 
 
@@ -257,7 +225,7 @@ def _layout(steps: list[Node]) -> RowLayout:
         masks=() if tokenize is None else _implied_mask(tokenize),
         positions=flat is not None and flat.emit_positions,
         packing="none" if pack is None else "sequences" if flat is None else "flat",
-        max_length=None if pack is None else pack.max_length,
+        max_length=None if pack is None or pack.measure() is not None else pack.max_length,
         pad_token_id=None if flat is None else flat.pad_token_id,
         pack_payloads=pack.pack_payloads if isinstance(pack, PackSequences) else None,
         max_document=pack.max_length if pack is not None and pack.refuses_oversized else None,

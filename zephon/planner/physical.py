@@ -84,6 +84,7 @@ class RowLayout:
     tokens_field: holds the tokens; None: rows are whole source rows.
     aligned, aligned_kinds: further columns with one value a token, and the kind of each.
     masks: fields that are 1 on tokens and 0 on padding, written when looked at.
+    max_length: tokens of a row at most; None: it is not known, since something else counts.
     packing: "flat", documents end to end and padding up to ``max_length``; "sequences",
         documents side by side; "none", every document is a row.
     pad_token_id: None: the tokenizer's.
@@ -133,10 +134,10 @@ class ShuffleUnits(PhysicalNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepMixture(PhysicalNode):
-    """Reorder documents, or rows, so that the mixture is kept at every prefix.
+    """Reorder documents, or rows, so that the mixture is kept as closely as the buffer allows.
 
     weight_by: "tokens", "samples", or "weight", which a step measured. mixture: target by
-    component; None: the work source's. stage: how many calls before it reorder.
+    component; None: the work source's.
     """
 
     max_buffer_size: int | None
@@ -145,7 +146,6 @@ class KeepMixture(PhysicalNode):
     weight_by: str
     warn_tolerance: float | None
     mixture: tuple[tuple[str, float], ...] | None
-    stage: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 from zephon.batches.token_fields import TOKEN_FIELDS
 from zephon.errors import PlanError, nearest
-from zephon.io.fields import Column
+from zephon.io.fields import Column, merged_kind
 from zephon.planner.checks import Probe, container_of, find_aligned, find_token_field
-from zephon.planner.logical import Node
+from zephon.planner.logical import Fetch, Node, ReadComponent
 from zephon.planner.logical.pack import Pack
 from zephon.planner.tree import top_first
 
@@ -119,7 +119,14 @@ def mixture_weights(below: Node, weight_by: str | Callable[[Any], Any]) -> dict[
             f"{call}: weight_by={weight_by!r} is no field here; "
             f"{nearest(weight_by, {*known, 'auto', 'samples'})}"
         )
-    return {"weight_by": "field", "weight_field": weight_by}
+    fields = [f for c in _components(below) for f in c.fields if f.name == weight_by]
+    kind = merged_kind([field.kind for field in fields])
+    column = Column(path=weight_by, kind=kind) if kind in ("text", "tokens") else None
+    return {"weight_by": "field", "weight_field": weight_by, "weight_column": column}
+
+
+def _components(below: Node) -> tuple[ReadComponent, ...]:
+    return next(node for node in top_first(below) if isinstance(node, Fetch)).components
 
 
 def domains_of(

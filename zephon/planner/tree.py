@@ -41,4 +41,7 @@ def transform_up(plan: N, change: Callable[[N], N]) -> N:
 def whole_rows_needed(steps: list[Node]) -> bool:
     """Say whether whole rows pass all steps, or those below one that looks at whole rows."""
     reach = next((n for n, node in enumerate(steps) if not node.keeps_payload()), len(steps))
-    return reach == len(steps) or any(node.measure() for node in steps[: reach + 1])
+    return reach == len(steps) or any(
+        measure is not None and measure.of_whole_rows
+        for measure in (node.measure() for node in steps[: reach + 1])
+    )

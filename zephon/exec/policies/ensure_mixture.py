@@ -44,7 +44,6 @@ class EnsureMixture(Policy[Mixing]):
             one for so many others, 1 / rate rounded down; 0: only when forced.
         weight_by: what counts; see ``contributions``.
         warn_tolerance: deviation of a share above which a lane warns, once; None: never.
-        stage: place in the lane's chain of policies; nothing is drawn here, so nothing hangs on it.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class EnsureMixture(Policy[Mixing]):
         obsolete_drain_rate: float = 0.1,
         weight_by: str = "tokens",
         warn_tolerance: float | None = None,
-        stage: int = 0,
     ) -> None:
         self._groups = np.asarray(groups, np.int64)
         self._names = tuple(names)
@@ -68,6 +66,7 @@ class EnsureMixture(Policy[Mixing]):
         self._period = int(1 / obsolete_drain_rate) if obsolete_drain_rate else math.inf
         self._weight_by = weight_by
         self._tolerance = warn_tolerance
+        self._warned: set[int] = set()  # lanes; in no state, since it decides nothing
 
     def make_state(self, lane: int) -> Mixing:
         """Return the state in which no unit waits."""
@@ -187,7 +186,7 @@ class EnsureMixture(Policy[Mixing]):
     def _watch(self, state: Mixing, tolerance: float) -> None:
         """Warn of the largest deviation, once enough has left."""
         total = sum(state.realised)
-        if state.warned or total < _SETTLED:
+        if state.lane in self._warned or total < _SETTLED:
             return
         moved = state.moved - state.began
         due = [due + share * moved for due, share in zip(state.due, state.target, strict=True)]
@@ -200,7 +199,7 @@ class EnsureMixture(Policy[Mixing]):
         )
         if deviation <= tolerance:
             return
-        state.warned = 1
+        self._warned.add(state.lane)
         warnings.warn(
             f"ensure_mixture: lane {state.lane} let go {state.realised[-group] / total:.3f} of"
             f" {self._names[-group]!r}, wanted {due[-group] / wanted:.3f} within"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from zephon.exec.policies.contributions import Shares
 from zephon.exec.policies.unit_store import UnitStore
 
-_COUNTS = ("pushed", "departures", "cadence", "warned")
+_COUNTS = ("pushed", "departures", "cadence")
 _SUMS = ("moved", "began")
 _BY_GROUP = ("target", "owed", "due", "realised", "former", "drained")
 
@@ -43,7 +43,6 @@ class Mixing:
     pushed, departures: units that came; that left for a group in the target.
     moved, began: weight that left of groups in the target; and when the target came.
     cadence: departures since an obsolete unit left, while one waited.
-    warned: whether the deviation was told of.
     want: the group owed most; follows from the rest.
     held, obsolete: units that wait, and those of them that are obsolete.
     single: units of one group that wait, as (number in the store, weight), by arrival.
@@ -67,7 +66,6 @@ class Mixing:
     moved: float = 0.0
     began: float = 0.0
     cadence: int = 0
-    warned: int = 0
     want: int = 0
     held: int = 0
     obsolete: int = 0

@@ -15,12 +15,18 @@ class Measure:
     """A number that is made of each row as it is at a step.
 
     name: "length", a whole number; or "weight", a float. function: takes the row as a dict; None:
-    the length of ``field`` is the number.
+    the length of ``field`` is the number. column: the field is read as a column of its own.
     """
 
     name: str
     function: Callable[[Any], Any] | None = None
     field: str | None = None
+    column: bool = False
+
+    @property
+    def of_whole_rows(self) -> bool:
+        """Whether whole rows must be read for it."""
+        return not self.column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from zephon.errors import PlanError
+from zephon.io.fields import Column
 from zephon.planner.logical.node import Measure, Node, at_least, one_of
 
 SHUFFLES = ("streaming", "block", "block_warmup")
@@ -46,10 +47,11 @@ class Shuffle(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsureMixture(Node):
-    """Reorder each lane so that what it has given follows the target mixture at every prefix.
+    """Reorder each lane so that what it gives follows the target as closely as the buffer allows.
 
     max_buffer_size: units held before the best of them are let go off target; None: never.
     weight_by: "tokens", "samples", "field" (the length of weight_field) or "function".
+    weight_column: as which the field is read; None: it is looked up in whole rows.
     mixture: target by component; None: the work source's weights in force.
     """
 
@@ -61,6 +63,7 @@ class EnsureMixture(Node):
     obsolete_drain_rate: float = 0.1
     weight_by: str = "tokens"
     weight_field: str | None = None
+    weight_column: Column | None = None
     weight_function: Callable[[Any], Any] | None = None
     warn_tolerance: float | None = None
     mixture: tuple[tuple[str, float], ...] | None = None
@@ -85,7 +88,16 @@ class EnsureMixture(Node):
         """The weight of a row, where it is neither its tokens nor one."""
         if self.weight_by in ("tokens", "samples"):
             return None
-        return Measure(name="weight", function=self.weight_function, field=self.weight_field)
+        return Measure(
+            name="weight",
+            function=self.weight_function,
+            field=self.weight_field,
+            column=self.weight_column is not None,
+        )
+
+    def reads(self) -> tuple[Column, ...]:
+        """The field that weighs, where it is a column."""
+        return () if self.weight_column is None else (self.weight_column,)
 
 
 def _is_number(value: object) -> bool:

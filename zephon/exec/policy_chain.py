@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.errors import OptimizerError, PlanError
+from zephon.errors import OptimizerError
 from zephon.exec.policies import (
     Apart,
     BestFit,
@@ -25,11 +25,10 @@ from zephon.exec.policies import (
     Windows,
     Wrap,
 )
-from zephon.planner import logical, physical
+from zephon.planner import physical
 from zephon.planner.compiler import Plan
 from zephon.planner.tree import source_first
 from zephon.work.source import WorkSource
-from zephon.work.static_mixture import StaticMixtureWorkSource
 
 
 def chain_of(plan: Plan, source: WorkSource) -> Chain:
@@ -38,41 +37,6 @@ def chain_of(plan: Plan, source: WorkSource) -> Chain:
     passed = (physical.Segment, physical.AssembleRows, physical.AssembleBatch, physical.StackRows)
     nodes = [node for node in source_first(plan.physical) if not isinstance(node, passed)]
     return Chain([_policy(node, names) for node in nodes])
-
-
-def check_mixing(top: logical.Node, source: WorkSource) -> None:
-    """Refuse steps that would undo what the work source's mixture counts.
-
-    Args:
-        top: the last step that was called.
-        source: of the pipeline.
-
-    Raises:
-        PlanError: names the step and what to do.
-    """
-    steps = source_first(top)
-    tokenize = next((i for i, n in enumerate(steps) if isinstance(n, logical.Tokenize)), 0)
-    early = next((n for n in steps[:tokenize] if n.reorders), None)
-    if source.mixture_unit == "tokens" and early is not None:
-        raise PlanError(
-            f"{early.call}: with mixture_unit='tokens' components are merged where their tokens "
-            f"are known, and nothing may reorder rows before; call {early.call} after tokenize"
-        )
-    if not isinstance(source, StaticMixtureWorkSource) or source.token_estimation is None:
-        return
-    for number, node in enumerate(steps):
-        if not isinstance(node, logical.EnsureMixture):
-            continue
-        if node.weight_by == "samples":
-            raise PlanError(
-                "ensure_mixture: weight_by='samples' undoes token_estimation, with which weights "
-                "count tokens; use weight_by='auto', or take token_estimation out of the source"
-            )
-        if number < tokenize:
-            raise PlanError(
-                "ensure_mixture: it stands before tokenize, and with token_estimation it must "
-                "count tokens; call it after tokenize"
-            )
 
 
 def measures_of(plan: Plan) -> tuple[str, ...]:
@@ -169,7 +133,6 @@ def _keep_mixture(node: physical.KeepMixture, names: tuple[str, ...]) -> EnsureM
         obsolete_drain_rate=node.obsolete_drain_rate,
         weight_by=node.weight_by,
         warn_tolerance=node.warn_tolerance,
-        stage=node.stage,
     )
 
 
