@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.jobs import CORPUS
 from benchmarks.timing import Contender, alternate, measure, show
-from zephon.exec.policies.due_documents import Known
+from zephon.exec.policies.due_documents import StrandDocuments
 from zephon.exec.policies.token_merge import TokenMerge
 from zephon.work.course import Courses
 
@@ -80,7 +80,7 @@ def merged(components: int, documents: int) -> float:
             first = read[state.wants]
             read[state.wants] += BLOCK
             draws = np.arange(first, first + BLOCK)
-            rule.add(state, state.wants, Known(draws, lengths, draws * 0), first + BLOCK)
+            rule.add(state, state.wants, StrandDocuments(draws, lengths, draws * 0), first + BLOCK)
     seconds = time.perf_counter() - begin
     emitted = np.array([queue.tokens for queue in state.queues])
     assert np.abs(emitted - weights * emitted.sum()).max() <= lengths.max()

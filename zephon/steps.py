@@ -196,7 +196,7 @@ class Steps(ABC):
         placement: str = "auto",
         parallelism: int | None = None,
     ) -> Self:
-        """Reorder each lane so that what it gives follows the mixture as closely as the buffer allows.
+        """Reorder each lane so that it keeps to the mixture as closely as the buffer allows.
 
         Args:
             max_buffer_size: documents or rows held before the best of them are let go although
@@ -237,7 +237,7 @@ class Steps(ABC):
         max_sequences_per_bin: int | None = None,
         algorithm: str = "first_fit",
         tokens_field: str = "auto",
-        aligned_fields: str | Sequence[str] = "auto",
+        aligned_fields: str | Sequence[str] | Mapping[str, str] = "auto",
         drop_oversized: bool | None = None,
         min_sequence_length: int = 1,
         shuffle_strategy: str | None = None,
@@ -254,6 +254,9 @@ class Steps(ABC):
     ) -> Self:
         """Lay documents end to end into rows of exactly ``max_length`` tokens.
 
+        Where the data hold tokens already, this call looks at the first 64 rows of each dataset, to
+        find the fields that are packed with them.
+
         Args:
             max_length: tokens of a row; one more than the model's, since labels shift by one.
             num_bins: rows open at a time, under "first_fit" and "best_fit".
@@ -264,7 +267,9 @@ class Steps(ABC):
                 only where none fits. "best_fit_decreasing" looks ahead for the fullest rows.
             tokens_field: the field that holds the tokens; "auto" finds it.
             aligned_fields: fields of the source that are packed with it, with one value a token;
-                "auto" finds them. ``explain`` lists them, and what is left out.
+                "auto" finds them in the first rows. A dict gives the type of each, as in
+                ``{"loss_mask": "float32"}`` ("int64", "float32", "float64" or "bool"), which the
+                first rows need not show. ``explain`` lists them, and what is left out.
             drop_oversized: a document longer than a row is dropped and counted (the default), or
                 an error if False, where documents are kept whole.
             min_sequence_length: a row with less room than this is done.
@@ -285,7 +290,9 @@ class Steps(ABC):
             parallelism: accepted; packing is one thread's work.
 
         Raises:
-            PlanError: an argument cannot be, or there is no token field.
+            PlanError: an argument cannot be; there is no token field; or a field such as
+                ``loss_mask`` would be lost, since not all datasets have it as lists of numbers.
+            ShardError: the first rows cannot be read.
         """
         _check_placement("pack_flat", placement)
         self._refuse_after("pack_flat", Pack, logical.Batch)
@@ -321,7 +328,7 @@ class Steps(ABC):
         max_sequences_per_bin: int | None = None,
         algorithm: str = "first_fit",
         tokens_field: str = "auto",
-        aligned_fields: str | Sequence[str] = "auto",
+        aligned_fields: str | Sequence[str] | Mapping[str, str] = "auto",
         length_fn: Callable[[Any], int] | None = None,
         drop_oversized: bool | None = None,
         min_sequence_length: int = 1,
@@ -339,7 +346,8 @@ class Steps(ABC):
         """Put documents side by side into rows of at most ``max_length`` tokens.
 
         A row is ``{"packed_samples": pack_payloads(documents)}``; a document that was not cut
-        keeps its whole row. Arguments that are not listed are those of ``pack_flat``.
+        keeps its whole row. Arguments that are not listed are those of ``pack_flat``, and the first
+        rows of token datasets are looked at as they are there.
 
         Args:
             length_fn: gives a row's length instead of its tokens, a whole number; for algorithms
@@ -352,7 +360,10 @@ class Steps(ABC):
                 placement, parallelism: as for ``pack_flat``.
 
         Raises:
-            PlanError: an argument cannot be, or there is no token field.
+            PlanError: an argument cannot be; there is no token field; a field such as
+                ``loss_mask`` would be lost; or ``pack_payloads`` joins arrays of a type that the
+                tokens are known not to be.
+            ShardError: the first rows cannot be read.
         """
         _check_placement("pack_sequences", placement)
         self._refuse_after("pack_sequences", Pack, logical.Batch)
@@ -376,7 +387,12 @@ class Steps(ABC):
             parallelism=4 if parallelism is None else whole(parallelism),
         )
         common = self._packing(
-            node, tokens_field, aligned_fields, groups, measured=length_fn is not None
+            node,
+            tokens_field,
+            aligned_fields,
+            groups,
+            measured=length_fn is not None,
+            payloads=pack_payloads,
         )
         return self._add(replace(node, **common))
 
@@ -414,19 +430,19 @@ class Steps(ABC):
         self,
         node: Pack,
         tokens_field: str,
-        aligned_fields: str | Sequence[str],
+        aligned_fields: str | Sequence[str] | Mapping[str, str],
         groups: DomainGroups | None,
         *,
         emit_positions: bool = False,
         measured: bool = False,
+        payloads: object = None,
     ) -> dict[str, Any]:
         """Resolve what both packing calls take: fields, and sets of components that share rows.
 
         ``node`` has everything else, and was checked: this may look at files.
         """
         names = [c.name for c in self._source.components]
-        members = groups.members if isinstance(groups, DomainGroups) else groups
-        domains = resolve.domains_of(node.call, node.homogeneity, members, names)
+        domains = resolve.domains_of(node.call, node.homogeneity, groups, names)
         found = resolve.packed_fields(
             self._node,
             tokens_field,
@@ -435,6 +451,7 @@ class Steps(ABC):
             {c.dataset.name: c.dataset for c in self._source.components},
             emit_positions=emit_positions,
             measured=measured,
+            payloads=payloads,
         )
         return {
             "tokens_field": found.tokens_field,

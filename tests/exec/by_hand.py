@@ -183,7 +183,7 @@ def lane_of(lengths, chain, *, lane=0, components=1, state=None, measures=()):
 
 def chain_of(max_length):
     """Wrap into rows of this length; None makes each document a row."""
-    return Chain() if max_length is None else Chain([Wrap(max_length)])
+    return Chain() if max_length is None else Chain([Wrap(max_length=max_length)])
 
 
 def push(run, lengths, sizes, *more):

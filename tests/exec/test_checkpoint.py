@@ -382,7 +382,7 @@ def test_a_lane_reads_back_as_it_was_written():
 
 
 def test_a_document_that_several_pieces_belong_to_is_written_once():
-    chain = Chain([Wrap(3), HoldLast(7)])
+    chain = Chain([Wrap(max_length=3), HoldLast(7)])
     run = lane_of([20] * 1025, chain)
     list(push(run, [20] * 1025, [1025]))
     saved = lane_to_dict(run.state_at(run.rows_placed))

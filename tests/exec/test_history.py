@@ -29,11 +29,11 @@ CHAINS = {
     "wrapped to 100": chain_of(100),
     "held back": Chain([HoldLast(3)]),
     "all held back": Chain([HoldLast(1000)]),
-    "held back, wrapped": Chain([HoldLast(3), Wrap(5)]),
-    "wrapped, held back": Chain([Wrap(5), HoldLast(3)]),
+    "held back, wrapped": Chain([HoldLast(3), Wrap(max_length=5)]),
+    "wrapped, held back": Chain([Wrap(max_length=5), HoldLast(3)]),
     "joined, held back": Chain([UpTo(9), HoldLast(2)]),
     "held back, joined": Chain([HoldLast(7), UpTo(15)]),
-    "rows together, apart, wrapped": Chain([Together(), HoldLast(3), Apart(), Wrap(5)]),
+    "rows together, apart, wrapped": Chain([Together(), HoldLast(3), Apart(), Wrap(max_length=5)]),
     "rows together, joined": Chain([Together(), HoldLast(2), UpTo(20, flush=False)]),
 }
 
@@ -139,7 +139,7 @@ def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(chain, lengths
 
 def test_rows_that_the_end_lets_go_have_states_of_their_own():
     lengths = [4] * 20
-    chain = Chain([HoldLast(3), Wrap(10)])
+    chain = Chain([HoldLast(3), Wrap(max_length=10)])
     run = lane_of(lengths, chain)
     list(push(run, lengths, [20]))
     assert run.rows_placed == 6  # of 17 documents
@@ -171,7 +171,7 @@ class Keeps(Operator):
 
 @pytest.mark.parametrize("kept", [0, 1, 7, 8, 9, 15, 16, 17])
 def test_the_end_may_come_after_draws_that_give_nothing(kept):
-    lengths, chain = [4] * 25, Chain([HoldLast(3), Wrap(6)])
+    lengths, chain = [4] * 25, Chain([HoldLast(3), Wrap(max_length=6)])
 
     def run_it(state=None):
         run = lane_of(lengths, chain, state=state)
@@ -189,7 +189,7 @@ def test_the_end_may_come_after_draws_that_give_nothing(kept):
 
 
 def test_an_ended_lane_without_documents_has_a_state():
-    run = lane_of([], Chain([HoldLast(3), Wrap(10)]))
+    run = lane_of([], Chain([HoldLast(3), Wrap(max_length=10)]))
     run.end()
     state = run.history.state_at(0)
     assert (state.rows, state.last_draw, state.ended) == (0, -1, False)

@@ -18,7 +18,7 @@ def kept_alive(run):
 
 
 @pytest.mark.parametrize("length", [0, 1, 50])
-@pytest.mark.parametrize("above", [[], [Wrap(64)]])
+@pytest.mark.parametrize("above", [[], [Wrap(max_length=64)]])
 def test_under_a_shuffle_a_lane_keeps_about_twice_what_it_holds(length, above):
     """Documents leave in any order, so that blocks are held for ever by a few of theirs."""
     size, count = 200, 4000

@@ -213,13 +213,17 @@ def test_columns_beside_the_tokens_must_fit_them():
             columns = pa.RecordBatch.from_arrays([tokens, mask], ["input_ids", "mask"])
             return Morsel(rows.refs, columns)
 
-    layout = RowLayout(tokens_field="input_ids", aligned=("mask",))
+    layout = RowLayout(
+        tokens_field="input_ids", aligned=("mask",), max_document_call="pack_sequences"
+    )
     segment = segment_of(LENGTHS, Adds(), layout=layout)
     (block,) = segment.run(draws((0, 0, 2)))
     assert block.buffer.columns["mask"].tolist() == block.buffer.columns["input_ids"].tolist()
     (block,) = segment.run(draws((0, 2, 3)))
-    assert isinstance(block.failure, ExecutionError)
-    assert "'mask' must have one value a token of 'input_ids'" in str(block.failure)
+    assert isinstance(block.failure, DataError)
+    assert str(block.failure).startswith(
+        "pack_sequences: field 'mask' must have one value a token of 'input_ids', on row 2 there"
+    )
 
 
 class Measures(Operator):

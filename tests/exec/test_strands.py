@@ -317,11 +317,11 @@ def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(data, max_leng
 
 
 CHAINS = {
-    "held back, wrapped": Chain([HoldLast(3), Wrap(7)]),
-    "wrapped, held back": Chain([Wrap(5), HoldLast(2)]),
+    "held back, wrapped": Chain([HoldLast(3), Wrap(max_length=7)]),
+    "wrapped, held back": Chain([Wrap(max_length=5), HoldLast(2)]),
     "weights in force": Chain([Weighing(), HoldLast(4), Weighing()]),
     "joined by measure": Chain([Together(), UpTo(20), HoldLast(1)]),
-    "rows together, apart": Chain([Together(), HoldLast(3), Apart(), Wrap(9)]),
+    "rows together, apart": Chain([Together(), HoldLast(3), Apart(), Wrap(max_length=9)]),
 }
 
 

@@ -5,10 +5,17 @@ import warnings
 import pytest
 
 from tests.planner.plans import batch, fetch, mix, pack, pack_sequences, token_lists, tokenize
+from tests.planner.test_aligned import fetch as named
 from zephon.errors import PlanError
 from zephon.io.fields import Column, Field, Seen
+from zephon.ops import DomainGroups
 from zephon.planner.logical import ReadComponent
-from zephon.planner.resolve import domains_of, mixture_weights, packed_fields
+from zephon.planner.resolve import (
+    domains_of,
+    find_token_field,
+    mixture_weights,
+    packed_fields,
+)
 
 
 def weigh(row):
@@ -112,7 +119,63 @@ def test_where_there_are_tokens_they_are_packed_though_a_function_measures():
     assert found.tokens_field == "tokens"
 
 
+@pytest.mark.parametrize(
+    ("containers", "wanted"),
+    [(["np"], "np"), (["tuple", "tuple"], "tuple"), (["np", "list"], "list")],
+)
+def test_rows_of_several_datasets_are_held_in_what_all_of_them_are(containers, wanted):
+    known = {f"d{i}": Looked(each) for i, each in enumerate(containers)}
+    below = named(*({} for _ in containers))
+    found = packed_fields(
+        below, "auto", "auto", "pack_flat", known, emit_positions=True, measured=False
+    )
+    assert found.container == wanted
+
+
+@pytest.mark.parametrize("held", ["list", "tuple", "np", "pt"])
+@pytest.mark.parametrize(("payloads", "good"), [("numpy_array", "np"), ("torch_tensor", "pt")])
+def test_arrays_are_joined_of_arrays_only(payloads, good, held):
+    def found(*containers):
+        known = {f"d{i}": Looked(each) for i, each in enumerate(containers)}
+        return packed_fields(
+            named(*({} for _ in containers)), "auto", "auto", "pack_sequences", known,
+            emit_positions=False, measured=False, payloads=payloads,
+        )  # fmt: skip
+
+    assert found(good, "list").container == "list"  # rows of the first alone can be joined
+    if held == good:
+        assert found(held, held).container == held
+        return
+    message = rf"^pack_sequences: pack_payloads='{payloads}' needs .* and 'input_ids' holds .*;"
+    with pytest.raises(PlanError, match=message):
+        found(held, held)
+
+
+def test_what_tokenize_makes_is_joined_where_it_makes_arrays():
+    def found(tensors, payloads):
+        return packed_fields(
+            tokenize(return_tensors=tensors), "auto", "auto", "pack_sequences", {},
+            emit_positions=False, measured=False, payloads=payloads,
+        ).container  # fmt: skip
+
+    assert found("np", "numpy_array") == "np"
+    assert found(None, "keep_list") == found(None, len) == "list"
+    with pytest.raises(PlanError, match=r"holds lists; .*tokenize\(return_tensors='np'\) does"):
+        found(None, "numpy_array")
+
+
+def test_messages_name_the_call():
+    with pytest.raises(PlanError, match=r"^pack_sequences: no field 'ids' in dataset 'd0'"):
+        find_token_field(named({}), "ids", "pack_sequences")
+
+
 # Weights of a mixture
+
+
+def field(name, kind):
+    """What counts a field; its column is typed where its length can be read without the row."""
+    column = None if kind is None else Column(path=name, kind=kind)
+    return {"weight_by": "field", "weight_field": name, "weight_column": column}
 
 
 @pytest.mark.parametrize(
@@ -123,9 +186,9 @@ def test_where_there_are_tokens_they_are_packed_though_a_function_measures():
         (tokenize(), "attention_mask", {"weight_by": "tokens"}),
         (tokenize(), "samples", {"weight_by": "samples"}),
         (fetch(), "samples", {"weight_by": "samples"}),
-        (fetch(), "text", {"weight_by": "field", "weight_field": "text"}),
-        (token_lists(), "auto", {"weight_by": "field", "weight_field": "tokens"}),
-        (token_lists(), "id", {"weight_by": "field", "weight_field": "id"}),
+        (fetch(), "text", field("text", "text")),
+        (token_lists(), "auto", field("tokens", "tokens")),
+        (token_lists(), "id", field("id", None)),
         (tokenize(), weigh, {"weight_by": "function", "weight_function": weigh}),
         (fetch(), weigh, {"weight_by": "function", "weight_function": weigh}),
         (pack(), "auto", {"weight_by": "tokens"}),
@@ -165,6 +228,7 @@ def test_what_no_mixture_can_count_is_refused(below, weight_by, message):
 
 
 NAMES = ("prose", "code", "prose", "maths", "talk")
+PROSE = DomainGroups({"a": ["prose"]})
 
 
 def test_all_share_rows_unless_told_otherwise():
@@ -177,7 +241,8 @@ def test_under_full_every_component_stands_alone():
 
 
 def test_groups_share_rows_and_the_others_stand_alone():
-    groups = (("words", ("talk", "prose")), ("signs", ("code", "maths")))
+    groups = DomainGroups({"words": ["talk", "prose"], "signs": ["code", "maths"]})
+    words = DomainGroups({"words": ["talk", "prose"]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert domains_of("pack_flat", "group", groups, NAMES) == (
@@ -185,20 +250,21 @@ def test_groups_share_rows_and_the_others_stand_alone():
             ("code", "maths"),
         )
     with pytest.warns(RuntimeWarning, match="pack_flat: 'code', 'maths' are in no group"):
-        found = domains_of("pack_flat", "group", groups[:1], NAMES)
+        found = domains_of("pack_flat", "group", words, NAMES)
     assert found == (("talk", "prose"), ("code",), ("maths",))
     with pytest.warns(RuntimeWarning, match="pack_flat: 'talk' is in no group"):
-        domains_of("pack_flat", "group", (("all", ("prose", "code", "maths")),), NAMES)
+        domains_of("pack_flat", "group", DomainGroups({"all": ["prose", "code", "maths"]}), NAMES)
 
 
 @pytest.mark.parametrize(
     ("homogeneity", "groups", "message"),
     [
-        ("none", (("a", ("prose",)),), r"groups needs homogeneity='group', got 'none'"),
-        ("full", (("a", ("prose",)),), r"groups needs homogeneity='group', got 'full'"),
+        ("none", PROSE, r"groups needs homogeneity='group', got 'none'"),
+        ("full", PROSE, r"groups needs homogeneity='group', got 'full'"),
         ("group", None, r"homogeneity='group' needs groups, got None; pass zephon\.ops\.DomainG"),
         ("group", {"a": ["prose"]}, r"homogeneity='group' needs groups, got {'a': \['prose'\]}"),
-        ("group", (("a", ("prosa",)),), r"groups name 'prosa', which is no component; .*'prose'"),
+        ("group", (("a", ("prose",)),), r"homogeneity='group' needs groups, got \(\('a', "),
+        ("group", DomainGroups({"a": ["prosa"]}), r"groups name 'prosa', which is .*'prose'"),
     ],
 )
 def test_groups_that_cannot_be_are_refused(homogeneity, groups, message):

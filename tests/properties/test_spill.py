@@ -9,11 +9,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.properties.recipes import lengths, packed, rows, rows_of, source
 from tests.written import dataset
-from zephon import Dataset, Pipeline
+from zephon import Dataset, Pipeline, StaticMixtureWorkSource
 from zephon.io.spill.room import SUFFIX
 
 ROOT = Path(__file__).parents[2]
@@ -224,3 +226,21 @@ def test_it_is_on_by_itself_where_the_order_needs_it(data, oracle, tmp_path, mon
         assert (f"mapped from {place}" in pipe.explain()) is there
         assert rows(pipe) == oracle["blocks"]
         assert place.exists() is there
+
+
+def test_a_group_whose_lists_are_all_empty_comes_back_from_the_spill(tmp_path):
+    schema = pa.schema([("input_ids", pa.list_(pa.int64()))])
+    rows = [{"input_ids": [1, 2]}, {"input_ids": []}, {"input_ids": [3]}, {"input_ids": []}]
+    (tmp_path / "data").mkdir()
+    pq.write_table(
+        pa.Table.from_pylist(rows, schema=schema), tmp_path / "data" / "0.parquet", row_group_size=1
+    )
+
+    def tokens():
+        source = StaticMixtureWorkSource([Dataset.from_path("a", tmp_path / "data")], {"a": 1.0})
+        pipeline = Pipeline(source).pack_flat(1, algorithm="wrap").batch(1)
+        pipeline.options(runner="inline", memory_budget=1, canonical_replicas=2)
+        pipeline.options(io_options={"parquet": {"rg_cache": {"root": str(tmp_path / "spill")}}})
+        return [list(r.payload["input_ids"]) for batch in pipeline for r in batch.records]
+
+    assert sorted(tokens()) == sorted(tokens()) == [[1], [2], [3]]

@@ -95,6 +95,10 @@ def _held_lines(plan: Plan, lanes: int, row_bytes: float) -> list[str]:
                 name = "ensure_mixture"
             case physical.PackRows(candidate_pool_size=size) if node.algorithm in WITH_POOL:
                 name, size = node.algorithm, size or POOL
+            case physical.PackRows(num_bins=int() as size):
+                lines.append(_open_rows(node, lanes, size))
+                packed = True
+                continue
             case _:
                 packed |= isinstance(node, physical.PackRows)
                 continue
@@ -112,3 +116,13 @@ def _held_lines(plan: Plan, lanes: int, row_bytes: float) -> list[str]:
             )
         packed |= isinstance(node, physical.PackRows)
     return lines
+
+
+def _open_rows(node: physical.PackRows, lanes: int, bins: int) -> str:
+    domains = 1 if node.domains is None else len(node.domains)
+    rows = lanes * bins * domains
+    each = "" if domains == 1 else f" of each of {domains} domains"
+    return (
+        f"{node.algorithm} keeps {bins:,} rows open{each} a lane: {rows:,} on this rank, up to "
+        f"{4 * rows * node.max_length / (1 << 20):,.0f} MiB, beside the memory budget"
+    )

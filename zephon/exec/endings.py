@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection
 
-from zephon.errors import PlanError
+from zephon.errors import ExecutionError, PlanError
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import Topology
 
@@ -31,6 +31,16 @@ def short_data(
     )
 
 
+def barren(run: LaneRun) -> ExecutionError:
+    """Say that a lane without end gives no row any more."""
+    documents, tokens = _dropped([run])
+    return ExecutionError(
+        f"lane {run.lane}: the data repeat without end, and no row was finished while all of them "
+        f"passed twice; {documents:,} documents of {tokens:,} tokens were dropped as longer than a "
+        "row: raise max_length, or tokenize with split_long_samples=True"
+    )
+
+
 def warn_of_uneven(topology: Topology, lanes: Collection[LaneRun], steps: int) -> None:
     """Say that other ranks may end elsewhere, where nobody knew the end beforehand."""
     if not topology.global_batch_size or topology.dp_degree == 1:
@@ -47,10 +57,9 @@ def warn_of_uneven(topology: Topology, lanes: Collection[LaneRun], steps: int) -
 
 def warn_of_dropped(lanes: Collection[LaneRun], max_length: int | None) -> None:
     """Say once, when a run ends or is left, what was too long for a row so far."""
-    documents = sum(run.dropped_documents() for run in lanes)
+    documents, tokens = _dropped(lanes)
     if not documents:
         return
-    tokens = sum(int(part.sum()) for run in lanes for part in run.dropped_tokens().values())
     count = "1 document" if documents == 1 else f"{documents:,} documents"
     each = "" if documents == 1 else "each "
     warnings.warn(
@@ -60,3 +69,9 @@ def warn_of_dropped(lanes: Collection[LaneRun], max_length: int | None) -> None:
         RuntimeWarning,
         stacklevel=4,
     )
+
+
+def _dropped(lanes: Collection[LaneRun]) -> tuple[int, int]:
+    """Count documents and tokens that were too long for a row."""
+    documents = sum(run.dropped_documents() for run in lanes)
+    return documents, sum(int(p.sum()) for run in lanes for p in run.dropped_tokens().values())

@@ -11,11 +11,12 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from zephon.errors import ExecutionError
+from zephon.errors import ExecutionError, ZephonError
 from zephon.exec import endings
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
@@ -56,7 +57,7 @@ class Settings:
     drop_last: without a global batch, drop a lane's short last batch. gather_apart: gather each
     row by itself and copy it into the batch afterwards. keeps_rows: one row a draw, so lengths of
     lanes tell rows. queue: items ready ahead of the caller, 0 for none. budget: bytes of rows in
-    flight. row_bytes, group_bytes: mean bytes of a row and of a row group of the data.
+    flight. rows: of all datasets. row_bytes, group_bytes: mean bytes of a row and of a row group.
     component_bytes: mean bytes of a row of each component.
     """
 
@@ -67,6 +68,7 @@ class Settings:
     keeps_rows: bool
     queue: int
     budget: int
+    rows: int
     row_bytes: float
     group_bytes: float
     component_bytes: tuple[float, ...]
@@ -149,7 +151,8 @@ class Engine:
                 raise
         finally:
             self.close()
-            endings.warn_of_dropped(self._counted(ended), self._settings.max_length)
+            with suppress(ZephonError):  # of a source that does not repeat itself: count nothing
+                endings.warn_of_dropped(self._counted(ended), self._settings.max_length)
         if self._stopped:
             raise ExecutionError(
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"
@@ -284,7 +287,7 @@ class Engine:
 
     def _groups(self, supply: Supply) -> Iterator[tuple[BatchRows, Position]]:
         settings = self._settings
-        ensure = partial(_ensure, supply)
+        ensure = partial(_ensure, supply, settings.rows)
         if self.topology.global_batch_size is not None:
             groups = steps(
                 self.topology,
@@ -380,10 +383,12 @@ def _task_bytes(group_bytes: float) -> int:
     return int(min(max(TASK_BYTES, group_bytes), MOST_TASK_BYTES))
 
 
-def _ensure(supply: Supply, run: LaneRun, rows: int) -> bool:
+def _ensure(supply: Supply, most: int, run: LaneRun, rows: int) -> bool:
     """Make a lane hold so many finished rows in all; false if its data end before."""
     while run.rows_placed < rows:
         if run.ended:
             return False
         supply.pull(run)
+        if run.endless and run.is_barren(most):
+            raise endings.barren(run)
     return True

@@ -108,8 +108,21 @@ class LaneHistory:
         return self._ticks[0].ordinal
 
     def add_tick(self, tick: Tick) -> None:
-        """Remember a snapshot."""
+        """Remember a snapshot; one before it that no row needs any more is forgotten.
+
+        No row was finished since the last one: then those to come need this one, and those that
+        are there the ones before. So a lane that finishes no row for long stays small.
+        """
+        last = self._ticks[-1]
+        if len(self._ticks) > 1 and last.rows == tick.rows:
+            self._ticks.pop()
+            while self._log and not self._starts_before(self._log[-1], last.ordinal):
+                self._log.pop()
         self._ticks.append(tick)
+
+    @staticmethod
+    def _starts_before(arrivals: Arrivals, ordinal: int) -> bool:
+        return bool(len(arrivals.ordinal)) and int(arrivals.ordinal[0]) < ordinal
 
     def add(self, arrivals: Arrivals, finishing: NDArray[np.int64]) -> None:
         """Remember what was pushed, and the draw that finished each row that came of it."""

@@ -21,6 +21,9 @@ from zephon.work.refs import Refs
 from zephon.work.source import LaneStream
 from zephon.work.token_lane import TokenLane
 
+_MOST_DEAD = 1 << 22
+"""Tokens that may be dead before they are let go of, while no row is finished."""
+
 
 @dataclass(slots=True)
 class Intake:
@@ -83,7 +86,8 @@ class LaneRun:
         self._finished = FinishedRows()
         self._last_mark = np.zeros((1, 2), np.int64)
         self._staying = 0  # tokens that policies held at the last release
-        self._taken = 0  # tokens of rows taken since then
+        self._moved = 0  # tokens of rows taken since then, and of documents pushed
+        self._idle = 0  # documents pushed since a row was finished
         self.tokens_made = np.zeros(components, np.int64)
         self.rows_drawn = np.zeros(components, np.int64)
         if state is None:
@@ -154,7 +158,7 @@ class LaneRun:
         before = self._finished.tokens
         taken = self._finished.take(count)
         self.rows_taken += count
-        self._taken += before - self._finished.tokens
+        self._moved += before - self._finished.tokens
         return taken
 
     def release(self) -> None:
@@ -162,10 +166,19 @@ class LaneRun:
 
         Not each time where policies hold much: to look at all of that costs more than it frees.
         """
-        if 4 * self._taken < self._staying:
+        if 4 * self._moved < self._staying:
             return
         leaving = [units.seq for units in self._finished.units()]
-        self._staying, self._taken = self.held.release(leaving, self._held_seqs()), 0
+        self._staying, self._moved = self.held.release(leaving, self._held_seqs()), 0
+
+    def is_barren(self, rows: int) -> bool:
+        """Say whether documents go into this lane and no row will ever come out.
+
+        Args:
+            rows: of all datasets. The lane has seen each of its own twice since a row was
+                finished, and policies keep hardly any of them.
+        """
+        return self._idle > 2 * rows and 4 * len(self._held_seqs()) < self._idle
 
     def tokens_of(self, first: int, stop: int) -> int:
         """Count tokens of finished rows [first, stop), none of which was taken yet."""
@@ -260,7 +273,11 @@ class LaneRun:
                 self.history.add(arrivals, ordinals[rows.trigger - first_seq])
             self._last_mark = self.held.marks(seqs[-1:])
             self._place(rows)
+            self._idle = 0 if len(rows) else self._idle + len(seqs)
+            self._moved += int(lengths.sum()) + len(seqs)
             at = stop
+        if self._idle and self._moved > _MOST_DEAD:  # nobody takes rows, and so nobody releases
+            self.release()
 
     def _place(self, rows: Units) -> None:
         if not len(rows):

@@ -170,6 +170,7 @@ def launch(
             keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),
             queue=workers.queue,
             budget=reading.budget - reading.cache_bytes,
+            rows=sum(c.dataset.total() for c in source.components if c.read),
             row_bytes=mean_row_bytes(source),
             group_bytes=_group_bytes(source),
             component_bytes=tuple(

@@ -14,7 +14,6 @@ from zephon.exec.policies import (
     BestFitDecreasing,
     BestFitWrap,
     BlockShuffle,
-    CappedWrap,
     Chain,
     Domains,
     EnsureMixture,
@@ -79,10 +78,8 @@ def _policy(node: physical.PhysicalNode, names: tuple[str, ...]) -> Policy[Any]:
 def _packer(node: physical.PackRows, components: int) -> Policy[Any]:
     length, cap = node.max_length, node.max_sequences_per_bin
     match node.algorithm:
-        case "wrap" if cap is None:
-            return Wrap(length)
-        case "wrap" if cap is not None:
-            return CappedWrap(max_length=length, max_sequences_per_bin=cap)
+        case "wrap":
+            return Wrap(max_length=length, max_sequences_per_bin=cap)
         case "best_fit_wrap":
             return BestFitWrap(
                 max_length=length,
@@ -137,8 +134,6 @@ def _keep_mixture(node: physical.KeepMixture, names: tuple[str, ...]) -> EnsureM
 
 
 def _domains(domains: tuple[tuple[str, ...], ...], names: tuple[str, ...]) -> list[int]:
-    """Number the domain of each component; one that is in none stands alone."""
+    """Number the domain of each component; each is in one."""
     number = {name: place for place, domain in enumerate(domains) for name in domain}
-    alone = [name for name in dict.fromkeys(names) if name not in number]
-    number |= {name: len(domains) + place for place, name in enumerate(alone)}
     return [number[name] for name in names]

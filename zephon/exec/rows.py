@@ -4,8 +4,9 @@ Two integers name a document's tokens: a part and a place in it. A part is what 
 made for one lane; it lives until its last document is delivered or dropped. Lanes of one task
 share its buffer. A part is copied out of it when other lanes have let go of more than half of the
 buffer, or when policies hold less than half of the part: so what a lane keeps alive is bounded by
-twice the tokens that it holds, for about one copy a token. After a restore a document may be
-unread: it has a reference and a length, and its tokens are fetched when a row needs them.
+twice the tokens that it holds, or four times where lanes share buffers, for about one copy a token.
+After a restore a document may be unread: it has a reference and a length, and its tokens are
+fetched when a row needs them.
 
 The table of documents is dense behind its survivors: documents that came before the last clearing
 are found by search, later ones by number. It is cleared when more than half of it is dead.
@@ -173,15 +174,13 @@ class HeldRows:
         wanted[self._at(staying)] = 2
         live = np.flatnonzero(wanted)
         part, length, stays = self._table[_PART, live], self._table[_LENGTH, live], wanted[live] > 1
-        lowest = next(iter(self.parts), 0)
-        read = part >= lowest
-        # A document counts as a token more, for rows without tokens.
-        weight = length + 1
-        width = self._next_part - lowest
-        total = np.bincount(part[read] - lowest, weight[read], width)
-        kept = np.bincount(part[read & stays] - lowest, weight[read & stays], width)
-        for number, held in list(self.parts.items()):
-            at = number - lowest
+        # A document counts as a token more, for rows without tokens; one that is unread for none.
+        weight = np.where(part == UNREAD, 0, length + 1)
+        numbers = np.fromiter(self.parts, np.int64, len(self.parts))  # ascending, as they came
+        place = np.searchsorted(numbers, part)
+        total = np.bincount(place, weight, len(numbers))
+        kept = np.bincount(place[stays], weight[stays], len(numbers))
+        for at, (number, held) in enumerate(list(self.parts.items())):
             if not held.waiting and not total[at]:
                 held.buffer.live -= held.tokens
                 del self.parts[number]

@@ -115,10 +115,11 @@ class Segment:
         differs = np.flatnonzero(lengths != tokens)
         if len(differs):
             row = int(differs[0])
-            raise ExecutionError(
-                f"field {name!r} must have one value a token of {self._layout.tokens_field!r}, on "
-                f"{self._place(rows, row)} there are {tokens[row]} tokens and {lengths[row]} "
-                "values; mend the row, or leave the field out of packed rows with aligned_fields"
+            raise DataError(
+                f"{self._layout.max_document_call}: field {name!r} must have one value a token of "
+                f"{self._layout.tokens_field!r}, on {self._place(rows, row)} there are "
+                f"{tokens[row]} tokens and {lengths[row]} values; mend or remove the row, or leave "
+                "the field out of packed rows with aligned_fields"
             )
 
     def _place(self, rows: Morsel, row: int) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from zephon.exec.block import Block
 from zephon.exec.history import Arrivals, LaneState
-from zephon.exec.policies.due_documents import Known
+from zephon.exec.policies.due_documents import StrandDocuments
 from zephon.exec.policies.token_merge import MergePoint, TokenMerge
 from zephon.exec.rows import HeldRows
 from zephon.work.course import Courses
@@ -172,18 +172,18 @@ class Strands:
         component, position = log.component[begins], log.position[begins]
         for strand in np.unique(component).tolist():
             mine = component == strand
-            known = Known(position[mine], length[mine], refs.pass_index[begins[mine]])
+            known = StrandDocuments(position[mine], length[mine], refs.pass_index[begins[mine]])
             self._rule.add(self._state, strand, known, int(position[mine][-1]) + 1)
         self._rule.roll(self._state, component.tolist())
         self.ordinal += len(begins)
         self._live = self._state.live
 
-    def _known(self, strand: int, refs: Refs, lengths: NDArray[np.int64]) -> Known:
+    def _known(self, strand: int, refs: Refs, lengths: NDArray[np.int64]) -> StrandDocuments:
         """Join the splits of each row into one document."""
         if refs.last_child.all():
             if strand in self._sizes:
                 self._add_sizes(strand, np.ones(len(refs), np.int64))
-            return Known(refs.ordinal, lengths, refs.pass_index)
+            return StrandDocuments(refs.ordinal, lengths, refs.pass_index)
         stops = np.flatnonzero(refs.last_child) + 1
         sizes = np.diff(stops, prepend=0)
         if strand not in self._sizes:
@@ -191,7 +191,7 @@ class Strands:
             self._sizes[strand] = np.ones(len(queue.lengths) - queue.at, np.int64)
         self._add_sizes(strand, sizes)
         begins = stops - sizes
-        return Known(
+        return StrandDocuments(
             refs.ordinal[begins], np.add.reduceat(lengths, begins), refs.pass_index[begins]
         )
 

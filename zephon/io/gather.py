@@ -64,10 +64,9 @@ def as_bytes(column: pa.Array) -> pa.Array:
     values = column.values
     width = values.type.bit_width // 8
     offsets = column.offsets.to_numpy() * width
-    data = values.buffers()[1]
-    if data is not None:
-        data = data.slice(values.offset * width, len(values) * width)
-    data = pa.py_buffer(b"") if data is None else data
+    data = pa.py_buffer(b"")
+    if len(values):  # else its buffer may be none, or one without an address, as a mapped one is
+        data = values.buffers()[1].slice(values.offset * width, len(values) * width)
     return pa.Array.from_buffers(BYTES, len(column), [None, pa.py_buffer(offsets), data])
 
 

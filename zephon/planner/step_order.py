@@ -51,7 +51,7 @@ def check_measures(top: Node) -> None:
         PlanError: names the step and what to do.
     """
     steps = source_first(top)
-    earlier: dict[str, Node] = {}
+    earlier: dict[str, tuple[int, Node]] = {}
     for number, node in enumerate(steps):
         measure = node.measure()
         if measure is None:
@@ -62,9 +62,14 @@ def check_measures(top: Node) -> None:
                 f"{node.call}: what a row measures is not known of its parts, into which a later "
                 f"tokenize(split_long_samples=True) splits it; call {node.call} after tokenize"
             )
-        other = earlier.setdefault(measure.name, node)
+        first, other = earlier.setdefault(measure.name, (number, node))
         if other.measure() != measure:
             raise PlanError(
                 f"{node.call}: an earlier {other.call} weighs rows by something else, and a row "
                 "has one weight; pass the same weight_by to both, or 'auto' or 'samples' to one"
+            )
+        if any(isinstance(between, Tokenize) for between in steps[first:number]):
+            raise PlanError(
+                f"{node.call}: an earlier {other.call} weighs rows as they are before tokenize, "
+                "and a row has one weight; pass weight_by='auto' or 'samples' to one of them"
             )

@@ -24,12 +24,12 @@ def through(policies, units, known):
 
 
 CHAINS = {
-    "one": [Wrap(7)],
-    "held back, wrapped": [HoldLast(3), Wrap(7)],
-    "wrapped, held back": [Wrap(5), HoldLast(2)],
+    "one": [Wrap(max_length=7)],
+    "held back, wrapped": [HoldLast(3), Wrap(max_length=7)],
+    "wrapped, held back": [Wrap(max_length=5), HoldLast(2)],
     "held back twice": [HoldLast(1), HoldLast(4)],
     "joined, held back": [UpTo(9), HoldLast(2)],
-    "three": [HoldLast(2), Wrap(6), HoldLast(3)],
+    "three": [HoldLast(2), Wrap(max_length=6), HoldLast(3)],
 }
 
 
@@ -75,7 +75,7 @@ def test_without_policies_every_document_is_a_row(stream, groups):
 
 def test_what_the_end_lets_go_goes_through_the_policies_that_follow():
     """Three documents are held back; at the end they fill a row, and the rest of it is lost."""
-    chain, known = Chain([HoldLast(3), Wrap(4)]), Known([3, 3, 3, 3])
+    chain, known = Chain([HoldLast(3), Wrap(max_length=4)]), Known([3, 3, 3, 3])
     states = chain.make_state(0)
     assert len(chain.push(states, known.units(), known)) == 0
     assert plain(chain.finish(states, known)) == [
@@ -87,7 +87,7 @@ def test_what_the_end_lets_go_goes_through_the_policies_that_follow():
 
 
 def test_a_state_of_other_policies_is_refused():
-    chain, known = Chain([Wrap(4), HoldLast(1)]), Known([3])
+    chain, known = Chain([Wrap(max_length=4), HoldLast(1)]), Known([3])
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         chain.resume(0, chain.held(chain.make_state(0))[:1], known)
 
@@ -108,6 +108,8 @@ Drops.__abstractmethods__ = frozenset()
 
 
 def test_what_policies_drop_adds_up_by_reason():
-    chain = Chain([Drops(oversized=[1, 2]), Wrap(3), Drops(oversized=[10, 0], other=[0, 5])])
+    chain = Chain(
+        [Drops(oversized=[1, 2]), Wrap(max_length=3), Drops(oversized=[10, 0], other=[0, 5])]
+    )
     found = {reason: tokens.tolist() for reason, tokens in chain.dropped([None] * 3).items()}
     assert found == {"oversized": [11, 2], "other": [0, 5]}

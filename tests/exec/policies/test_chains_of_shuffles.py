@@ -22,21 +22,21 @@ from zephon.exec.policies import (
 SPLITS = [True, False, True, False, False, True]  # rows of one, two and three documents
 
 
-def mixture(stage, **options):
+def mixture(**options):
     return EnsureMixture(
-        groups=[0, 1], names="ab", target=np.array([1.0, 1.0]), max_buffer_size=20, stage=stage,
+        groups=[0, 1], names="ab", target=np.array([1.0, 1.0]), max_buffer_size=20,
         **options,
     )  # fmt: skip
 
 
 CHAINS = {
     "rows, then packed": lambda: [
-        Together(), Reservoir(buffer_size=40, seed=1, stage=1), Apart(), Wrap(16),
+        Together(), Reservoir(buffer_size=40, seed=1, stage=1), Apart(), Wrap(max_length=16),
         BlockShuffle(buffer_size=9, seed=1, stage=4, warmup_growth=1.5),
-        mixture(5, weight_by="samples"),
+        mixture(weight_by="samples"),
     ],
     "mixed, then packed": lambda: [
-        mixture(0), Windows(order="length", seed=1, stage=1, size=16), Wrap(16),
+        mixture(), Windows(order="length", seed=1, stage=1, size=16), Wrap(max_length=16),
         Reservoir(buffer_size=12, seed=1, stage=3),
     ],
     "shuffled twice": lambda: [

@@ -10,7 +10,6 @@ from tests.exec.policies.known import Known
 from tests.exec.policies.packing import documents, packed
 from zephon.exec.policies.best_fit import BestFit
 from zephon.exec.policies.best_fit_wrap import BestFitWrap
-from zephon.exec.policies.capped_wrap import CappedWrap
 from zephon.exec.policies.domains import Domains
 from zephon.exec.policies.policy import AT_END
 from zephon.exec.policies.windows import Windows
@@ -19,8 +18,8 @@ from zephon.exec.policies.wrap import Wrap
 POLICIES = [
     BestFit(max_length=20, num_bins=2, components=3),
     BestFitWrap(max_length=20, candidate_pool_size=3),
-    CappedWrap(max_length=20, max_sequences_per_bin=3),
-    Wrap(20),
+    Wrap(max_length=20, max_sequences_per_bin=3),
+    Wrap(max_length=20),
 ]
 
 
@@ -53,7 +52,7 @@ def test_each_domain_gives_the_rows_it_gives_alone(policy, stream, domains, grou
 @given(documents(), GROUPINGS)
 def test_units_that_share_a_trigger_may_be_pushed_together_or_not(stream, groups):
     known, units = stream
-    policy = Domains(CappedWrap(max_length=9, max_sequences_per_bin=2), [0, 1, 0])
+    policy = Domains(Wrap(max_length=9, max_sequences_per_bin=2), [0, 1, 0])
     assert feed(policy, units, known, groups)[0] == feed(policy, units, known, [1])[0]
 
 
@@ -73,14 +72,14 @@ def test_what_domains_drop_is_counted_together_and_outlives_a_resume():
 
 
 def test_a_policy_that_drops_nothing_counts_nothing():
-    policy = Domains(Wrap(10), [0, 1])
+    policy = Domains(Wrap(max_length=10), [0, 1])
     assert dict(policy.dropped(policy.make_state(0))) == {}
     assert policy.dropped_documents(policy.make_state(0)) == 0
 
 
 def test_a_row_belongs_to_the_domain_that_it_begins_with():
     known = Known([2, 2, 4, 3, 1], components=[0, 1, 0, 1, 0])
-    rows = Wrap(4).push(Wrap(4).make_state(0), known.units(), known)
+    rows = Wrap(max_length=4).push(Wrap(max_length=4).make_state(0), known.units(), known)
     policy = Domains(Windows(order="length", seed=0, stage=0, size=2), [0, 1])
     state = policy.make_state(0)
     assert plain(policy.push(state, rows, known)) == [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zephon.exec.policies.due_documents import Known, due_times
+from zephon.exec.policies.due_documents import StrandDocuments, due_times
 from zephon.exec.policies.token_merge import LEAST_BARREN, TokenMerge
 from zephon.work.course import Courses
 
@@ -33,7 +33,7 @@ class Lane:
         stop = first + count if self.endless[strand] else min(first + count, self.size(strand))
         draws = np.arange(first, stop)
         rows = max(len(self.lengths[strand]), 1)
-        return Known(draws, self.lengths[strand][draws % rows], draws // rows)
+        return StrandDocuments(draws, self.lengths[strand][draws % rows], draws // rows)
 
     def merge(self):
         return TokenMerge(

@@ -42,9 +42,9 @@ def test_rows_are_those_of_the_obvious_way_however_documents_are_grouped(
     units = whole_documents(known, data.draw(st.integers(0, len(lengths))))
     at = data.draw(st.none() | st.integers(1, max(len(lengths), 1)))
     rows, rest = obvious(units, max_length)
-    found, state = feed(Wrap(max_length), units, known, groups, resume_at=at)
+    found, state = feed(Wrap(max_length=max_length), units, known, groups, resume_at=at)
     assert found == rows
-    held = Wrap(max_length).held(state).units
+    held = Wrap(max_length=max_length).held(state).units
     assert [start for row in pieces_of(held) for _, start, _ in row] == [s for _, s, _ in rest]
     assert held.length.tolist() == [length for _, _, length in rest]
 
@@ -54,20 +54,20 @@ def test_what_is_held_depends_on_what_came_alone(lengths, groups, max_length, da
     known = Known(lengths)
     units = known.units()
     count = data.draw(st.integers(0, len(units)))
-    one_by_one = held_after(Wrap(max_length), units, known, [1], count)
-    assert held_after(Wrap(max_length), units, known, groups, count) == one_by_one
+    one_by_one = held_after(Wrap(max_length=max_length), units, known, [1], count)
+    assert held_after(Wrap(max_length=max_length), units, known, groups, count) == one_by_one
     assert one_by_one == ([[piece] for piece in obvious(units.rows(0, count), max_length)[1]], {})
 
 
 def test_a_document_of_many_rows_is_cut_at_each():
-    rows, state = feed(Wrap(4), Known([10]).units(), Known([10]), [1])
+    rows, state = feed(Wrap(max_length=4), Known([10]).units(), Known([10]), [1])
     assert rows == [([(0, 0, 4)], 0), ([(0, 4, 4)], 0)]
-    assert pieces_of(Wrap(4).held(state).units) == [[(0, 8, 2)]]
+    assert pieces_of(Wrap(max_length=4).held(state).units) == [[(0, 8, 2)]]
 
 
 def test_the_unfinished_row_is_not_let_go_at_the_end():
     known = Known([3, 3])
-    policy = Wrap(4)
+    policy = Wrap(max_length=4)
     state = policy.make_state(0)
     policy.push(state, known.units(), known)
     assert len(policy.finish(state, known)) == 0
@@ -77,12 +77,12 @@ def test_the_unfinished_row_is_not_let_go_at_the_end():
 def test_parts_of_documents_are_cut_where_they_lie():
     """Below a packer there may be parts that begin anywhere in their document."""
     units = units_of([[(0, 7, 5)], [(1, 2, 3)]], [0, 1])
-    rows, _ = feed(Wrap(4), units, Known([12, 5]), [2])
+    rows, _ = feed(Wrap(max_length=4), units, Known([12, 5]), [2])
     assert rows == [([(0, 7, 4)], 0), ([(0, 11, 1), (1, 2, 3)], 1)]
 
 
 def test_rows_of_some_rows_start_at_zero_again():
-    policy, known = Wrap(3), Known([2, 4, 6], first=7)
+    policy, known = Wrap(max_length=3), Known([2, 4, 6], first=7)
     placed = policy.push(policy.make_state(0), known.units(), known)
     assert pieces_of(placed.rows(1, 3)) == pieces_of(placed)[1:3]
     assert placed.rows(1, 3).splits[0] == 0

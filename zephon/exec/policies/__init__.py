@@ -1,7 +1,7 @@
 """Decisions on integers, one policy a file: lengths in, places out. They see no token.
 
 Read ``policy`` (what a policy promises), ``chain`` (how they follow each other), then the packers:
-``wrap`` and ``capped_wrap`` cut one stream; ``first_fit`` and ``best_fit`` (``open_bins``) keep
+``wrap`` cuts one stream; ``first_fit`` and ``best_fit`` (``open_bins``) keep
 documents whole in rows that stay open; ``best_fit_wrap`` and ``best_fit_decreasing`` choose from a
 pool (``candidates``); ``domains`` packs each domain by itself. What reorders: ``reservoir`` and
 ``block_shuffle``, ``windows`` before a packer, ``ensure_mixture`` (``contributions``: what it
@@ -15,7 +15,6 @@ from zephon.exec.policies.best_fit import BestFit
 from zephon.exec.policies.best_fit_decreasing import BestFitDecreasing
 from zephon.exec.policies.best_fit_wrap import BestFitWrap
 from zephon.exec.policies.block_shuffle import BlockShuffle
-from zephon.exec.policies.capped_wrap import CappedWrap
 from zephon.exec.policies.chain import Chain
 from zephon.exec.policies.domains import Domains
 from zephon.exec.policies.ensure_mixture import EnsureMixture
@@ -34,7 +33,6 @@ __all__ = [
     "BestFitDecreasing",
     "BestFitWrap",
     "BlockShuffle",
-    "CappedWrap",
     "Chain",
     "Documents",
     "Domains",

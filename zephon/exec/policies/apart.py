@@ -22,8 +22,7 @@ class Apart(Policy[None]):
         """Take units apart; see ``Policy.push``."""
         if len(units.seq) == len(units):
             return units
-        return Units(
-            splits=np.arange(len(units.seq) + 1, dtype=np.int64),
+        return Units.single(
             seq=units.seq,
             start=units.start,
             length=units.length,

@@ -13,7 +13,7 @@ from zephon.exec.policies.unit_store import UnitStore
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class FillingBlock:
     """The block being collected: its number from 0, and its units so far, by arrival."""
 
     lane: int
@@ -22,7 +22,7 @@ class Block:
     store: UnitStore = field(default_factory=UnitStore)
 
 
-class Blocks(Policy[Block]):
+class Blocks(Policy[FillingBlock]):
     """Each full block leaves in an order of its own; the last short one at the end of the lane."""
 
     @abstractmethod
@@ -45,11 +45,11 @@ class Blocks(Policy[Block]):
             a permutation, shape [units].
         """
 
-    def make_state(self, lane: int) -> Block:
+    def make_state(self, lane: int) -> FillingBlock:
         """Return an empty block."""
-        return Block(lane)
+        return FillingBlock(lane)
 
-    def push(self, state: Block, units: Units, documents: Documents) -> Units:
+    def push(self, state: FillingBlock, units: Units, documents: Documents) -> Units:
         """Let blocks go that these units fill; see ``Policy.push``."""
         out, at, count = [], 0, len(units)
         while count - at >= (missing := self.size_of(state.number) - state.count):
@@ -63,22 +63,22 @@ class Blocks(Policy[Block]):
             state.count += count - at
         return Units.concat(out)
 
-    def finish(self, state: Block, documents: Documents) -> Units:
+    def finish(self, state: FillingBlock, documents: Documents) -> Units:
         """Let the block go that is being collected."""
         return self._whole(state, AT_END, documents) if state.count else NO_UNITS
 
-    def held(self, state: Block) -> Held:
+    def held(self, state: FillingBlock) -> Held:
         """Return the units of the block that is being collected, and its number."""
         units = state.store.look(np.arange(state.count))
         return Held(units, {"number": np.array([state.number], np.int64)})
 
-    def resume(self, lane: int, held: Held, documents: Documents) -> Block:
+    def resume(self, lane: int, held: Held, documents: Documents) -> FillingBlock:
         """Go on collecting the block."""
-        state = Block(lane, int(held.numbers["number"][0]), len(held.units))
+        state = FillingBlock(lane, int(held.numbers["number"][0]), len(held.units))
         state.store.add(held.units)
         return state
 
-    def _whole(self, state: Block, trigger: int, documents: Documents) -> Units:
+    def _whole(self, state: FillingBlock, trigger: int, documents: Documents) -> Units:
         units = state.store.take(np.arange(state.count), np.full(state.count, trigger, np.int64))
         state.store.keep(np.empty(0, np.int64))
         state.count = 0

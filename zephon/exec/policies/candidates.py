@@ -97,8 +97,7 @@ class Candidates:
         numbers = chain.from_iterable(self.found.values())
         table = np.fromiter(numbers, np.int64, 4 * count).reshape(count, 4)
         sizes, seq, start, length = np.ascontiguousarray(table.T)
-        units = Units(
-            splits=np.arange(count + 1, dtype=np.int64),
+        units = Units.single(
             seq=seq,
             start=start,
             length=length,

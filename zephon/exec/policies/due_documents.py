@@ -18,7 +18,7 @@ _BIT, _ROUNDING = 2.0**-20, 2.0**-50  # of a token; of an amount
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class StrandDocuments:
     """Consecutive documents of one strand, in its order; all of shape [documents].
 
     position: the draw of the strand that brought it. length: tokens, of all splits together.

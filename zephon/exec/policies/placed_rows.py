@@ -54,8 +54,7 @@ def single_pieces(numbers: Iterable[int], count: int) -> Units:
         return NO_UNITS
     table = np.fromiter(numbers, np.int64, NUMBERS * count).reshape(-1, NUMBERS)
     seq, start, length = np.ascontiguousarray(table.T)
-    return Units(
-        splits=np.arange(count + 1, dtype=np.int64),
+    return Units.single(
         seq=seq,
         start=start,
         length=length,

@@ -26,7 +26,7 @@ NO_INTS = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """Units as lists of pieces; unit u is pieces [splits[u], splits[u + 1]).
+    """Units as lists of pieces; unit u is pieces [splits[u], splits[u + 1]), one at least.
 
     splits: shape [units + 1], int64, from 0.
     seq: shape [pieces], int64, the arrival number of the document a piece comes from.
@@ -50,8 +50,18 @@ class Units:
         cls, seq: NDArray[np.int64], length: NDArray[np.int64], trigger: NDArray[np.int64]
     ) -> Units:
         """Make a unit of each of some whole documents; the arrays are kept, not copied."""
-        splits = np.arange(len(seq) + 1, dtype=np.int64)
-        return cls(splits, seq, np.zeros(len(seq), np.int64), length, trigger)
+        return cls.single(seq, np.zeros(len(seq), np.int64), length, trigger)
+
+    @classmethod
+    def single(
+        cls,
+        seq: NDArray[np.int64],
+        start: NDArray[np.int64],
+        length: NDArray[np.int64],
+        trigger: NDArray[np.int64],
+    ) -> Units:
+        """Make a unit of each of some pieces; the arrays are kept, not copied."""
+        return cls(np.arange(len(seq) + 1, dtype=np.int64), seq, start, length, trigger)
 
     @classmethod
     def concat(cls, parts: Sequence[Units]) -> Units:
@@ -158,6 +168,7 @@ class Documents(Protocol):
 class Policy(ABC, Generic[State]):
     """Decides where one lane's documents go; all that it remembers is in ``state``.
 
+    Packers take units of one piece, whole documents; what reorders takes any.
     What comes out depends on the sequence of units alone, never on how many are pushed at once.
     A policy is built once a plan and shared by all lanes.
     """

@@ -23,7 +23,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.exec.policies.due_documents import NEVER, Known, Queue, due_times, first_never
+from zephon.exec.policies.due_documents import NEVER, Queue, StrandDocuments, due_times, first_never
 from zephon.work.course import Courses
 
 LEAST_BARREN = 1024
@@ -137,7 +137,7 @@ class TokenMerge:
         drawn = np.array([queue.next_draw for queue in state.queues], np.int64)
         return MergePoint(drawn, state.base, state.live)
 
-    def add(self, state: Merging, strand: int, known: Known, read: int) -> None:
+    def add(self, state: Merging, strand: int, known: StrandDocuments, read: int) -> None:
         """Learn the next documents of a strand.
 
         Args:
@@ -345,7 +345,7 @@ class TokenMerge:
         heapify(state.waiting)
 
     def _finished_with(
-        self, strand: int, emitted: int, ends: NDArray[np.int64], known: Known
+        self, strand: int, emitted: int, ends: NDArray[np.int64], known: StrandDocuments
     ) -> int:
         """Find the first of some documents with which the component is finished."""
         found = NEVER

@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 from zephon.errors import PlanError, nearest
 from zephon.io.fields import Column
 
+LARGEST = 2**31 - 1
+"""The largest number that a step takes; positions in a row are 32-bit integers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
@@ -74,6 +77,8 @@ def at_least(call: str, name: str, value: object, bound: int) -> None:
     """Refuse what is no integer of at least ``bound``; names the call and the argument."""
     if isinstance(value, bool) or not isinstance(value, int) or value < bound:
         raise PlanError(f"{call}: {name} must be an integer of at least {bound}, got {value!r}")
+    if value > LARGEST:
+        raise PlanError(f"{call}: {name} must be at most {LARGEST:,}, got {value!r}")
 
 
 def flags(call: str, node: Node, *names: str) -> None:

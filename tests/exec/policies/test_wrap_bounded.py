@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.exec.policies.feeding import GROUPINGS, plain
 from tests.exec.policies.known import Known
 from tests.exec.policies.packing import PAGE, agrees, documents, lengths_of, packed
-from zephon.exec.policies.capped_wrap import CappedWrap
+from zephon.exec.policies.wrap import Wrap
 
 
 def obvious(lengths, max_length, cap):
@@ -27,7 +27,7 @@ def obvious(lengths, max_length, cap):
 @settings(deadline=None, max_examples=80)
 @given(documents(longest=40), st.integers(1, 25), st.integers(1, 5), GROUPINGS, st.data())
 def test_rows_are_those_of_the_obvious_way(stream, max_length, cap, groups, data):
-    policy = CappedWrap(max_length=max_length, max_sequences_per_bin=cap)
+    policy = Wrap(max_length=max_length, max_sequences_per_bin=cap)
     rows, end = obvious(stream[0].of_lengths.tolist(), max_length, cap)
     agrees(policy, stream, groups, data, rows, end)
 
@@ -41,12 +41,12 @@ def test_rows_are_those_of_the_obvious_way(stream, max_length, cap, groups, data
     ],
 )
 def test_the_documents_of_the_page_under_several_caps(cap, wanted):
-    policy = CappedWrap(max_length=10, max_sequences_per_bin=cap)
+    policy = Wrap(max_length=10, max_sequences_per_bin=cap)
     assert lengths_of(packed(policy, PAGE)[0]) == wanted
 
 
 def test_a_row_that_has_its_pieces_goes_with_the_last_of_them():
-    policy = CappedWrap(max_length=10, max_sequences_per_bin=2)
+    policy = Wrap(max_length=10, max_sequences_per_bin=2)
     known = Known([1, 2, 3])
     state = policy.make_state(0)
     assert plain(policy.push(state, known.units(0, 2), known)) == [([(0, 0, 1), (1, 0, 2)], 1)]
