@@ -1,6 +1,6 @@
 """Fields with one value a token are packed with the tokens; everything else is left out, and said.
 
-Which these are is decided by ``checks.find_aligned`` (``planner/test_checks.py``).
+Which these are is decided by ``aligned.find_aligned`` (``planner/test_aligned.py``).
 """
 
 import copy
@@ -15,7 +15,8 @@ import pytest
 from tests import written
 from tests.properties.recipes import packed, rows, source
 from zephon import Dataset, InMemoryShard, Pipeline
-from zephon.errors import DataError, ExecutionError, PlanError
+from zephon.errors import DataError, PlanError
+from zephon.ops import DomainGroups
 
 DOCUMENTS = [
     {"input_ids": [1, 2, 3], "loss_mask": [0, 1, 1]},
@@ -46,9 +47,9 @@ def in_parquet(documents, folder):
     return Dataset.from_path("lists", str(folder))
 
 
-def pipeline(dataset, **changes):
+def pipeline(dataset, *, drop_last=True, **changes):
     found = Pipeline(source([dataset], shuffle_shards=False))
-    return found.pack_flat(max_length=4, algorithm="wrap", **changes).batch(2)
+    return found.pack_flat(max_length=4, algorithm="wrap", **changes).batch(2, drop_last=drop_last)
 
 
 def plain(payload):
@@ -154,27 +155,195 @@ def test_a_field_of_another_length_is_named(name):
     good = [{"input_ids": [1, 2, 3], name: [0, 1, 1]} for _ in range(70)]
     items = iter(pipeline(in_memory([*good, {"input_ids": [1, 2], name: [1]}])))
     next(items)
-    with pytest.raises(ExecutionError, match=rf"'{name}' must have one value a token .* row 70"):
+    message = (
+        rf"^pack_flat: field '{name}' must have one value a token .* row 70 there are 2 tokens"
+    )
+    with pytest.raises(DataError, match=message) as caught:
         list(items)
+    assert str(caught.value).count("aligned_fields") == 1
 
 
 def test_a_later_value_of_another_sort_is_named_and_can_be_left_out():
     good = [{"input_ids": [1, 2, 3], "reward": [0, 1, 1]} for _ in range(70)]
     dataset = in_memory([*good, {"input_ids": [1, 2], "reward": [0.5, 1]}])
-    message = r"row 70: field 'reward' must be a list of 64-bit integers.*aligned_fields"
+    message = r"row 70: field 'reward' must be a list of 64-bit integers.*'float64'.*aligned_fields"
     with pytest.raises(DataError, match=message):
         list(pipeline(dataset))
     without = list(pipeline(dataset, aligned_fields=()))
     assert set(without[0].records[0].payload) == {"input_ids", "positions"}
 
 
-def test_lists_that_may_be_anything_are_left_out_with_a_warning():
+@pytest.mark.parametrize("kind", ["jsonl", "in_memory", "parquet"])
+def test_the_type_may_be_stated_where_the_first_rows_do_not_show_it(kind, tmp_path):
+    late = [{"input_ids": [1, 2], "reward": [0.5, 1], "loss_mask": [0, 1]}]
+    early = {"input_ids": [1, 2], "reward": [0, 1]}
+    if kind == "parquet":  # where a column is in all rows
+        early, late = {**early, "loss_mask": [1, 1]}, [{**late[0], "reward": [7, 1]}]
+    dataset = written.dataset(kind, tmp_path, [early] * 71 + late)
+    found = pipeline(dataset, aligned_fields={"reward": "float64"})
+    rows = [plain(record.payload) for batch in found for record in batch.records]
+    assert rows[-1]["reward"][-2:] == [late[0]["reward"][0], 1.0]
+    assert all(type(value) is float for row in rows for value in row["reward"])
+    other = pipeline(dataset, aligned_fields={"reward": "float32"})
+    assert found.fingerprint() != other.fingerprint()
+    mask = pipeline(dataset, aligned_fields={"loss_mask": "int64"})
+    if kind == "parquet":
+        assert len(list(mask)) == 18
+        return
+    with pytest.raises(DataError, match=r"row 0.*no field 'loss_mask'.*aligned_fields"):
+        list(mask)
+
+
+def test_a_later_row_without_tokens_says_what_packing_can_do_about_it():
+    dataset = in_memory([{"input_ids": [1, 2]}] * 70 + [{"ids": [1]}])
+    with pytest.raises(DataError, match=r"row 70: no field 'input_ids'; the row has ids") as caught:
+        list(pipeline(dataset))
+    assert "missing_field" not in str(caught.value)
+    assert str(caught.value).endswith("; mend or remove the row")
+
+
+@pytest.mark.parametrize("call", ["pack_flat", "pack_sequences"])
+def test_lists_that_may_be_anything_are_left_out_with_a_warning(call):
     documents = [{**document, "shape": [4], "box": [0.5]} for document in DOCUMENTS]
+    found = Pipeline(source([in_memory(documents)], shuffle_shards=False))
     with pytest.warns(RuntimeWarning, match="lists of numbers in 'shape', 'box' are left out") as w:
-        found = pipeline(in_memory(documents))
+        getattr(found, call)(max_length=4, algorithm="wrap")
     assert w[0].filename == __file__
-    (batch,) = found
-    assert set(batch.records[0].payload) == {"input_ids", "loss_mask", "positions"}
+    if call == "pack_flat":
+        assert set(next(iter(found)).payload) == {"input_ids", "loss_mask", "positions"}
+
+
+@pytest.mark.parametrize("call", ["pack_flat", "pack_sequences"])
+def test_components_in_no_group_are_told_of_where_the_call_stands(call):
+    found = Pipeline(
+        source([in_memory(DOCUMENTS), Dataset.from_dict("other", {0: InMemoryShard(DOCUMENTS)})])
+    )
+    groups = DomainGroups({"a": ["lists"]})
+    with pytest.warns(RuntimeWarning, match="'other' is in no group") as w:
+        getattr(found, call)(4, algorithm="wrap", homogeneity="group", groups=groups)
+    assert w[0].filename == __file__
+
+
+# What must not be lost
+
+
+WHOLE = {"input_ids": [1, 2], "loss_mask": [0, 1]}
+MIXED = {
+    "floats": ([0.5, 1.0], [0.0, 1.0, 0.5, 1.0]),
+    "integers": ([1, 1], [0, 1, 1, 1]),
+}
+LOST = {
+    "booleans": ([False, True], "row 1 has booleans and row 0 numbers"),
+    "null in a list": ([0, None], "row 1 has a list that holds null"),
+    "a number": (1, "row 1 has a number"),
+    "nested": ([[0], [1]], "row 1 has a list that holds a list"),
+    "words": (["a", "b"], "row 1 has a list that holds text"),
+}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "in_memory"])
+@pytest.mark.parametrize("values", MIXED)
+def test_integers_beside_floats_are_packed(kind, values, tmp_path):
+    second, wanted = MIXED[values]
+    dataset = written.dataset(kind, tmp_path, [WHOLE, {**WHOLE, "loss_mask": second}], shards=1)
+    (record,) = Pipeline(source([dataset], shuffle_shards=False)).pack_flat(4, algorithm="wrap")
+    assert list(record.payload["loss_mask"]) == wanted
+    assert {type(v) for v in record.payload["loss_mask"]} == {float if values == "floats" else int}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "in_memory"])
+@pytest.mark.parametrize("case", LOST)
+def test_a_mask_that_cannot_be_packed_is_refused_at_the_call(kind, case, tmp_path):
+    value, told = LOST[case]
+    dataset = written.dataset(kind, tmp_path, [WHOLE, {**WHOLE, "loss_mask": value}], shards=1)
+    with pytest.raises(
+        PlanError, match=rf"^pack_flat: field 'loss_mask' must .* in dataset 'words' {told};"
+    ):
+        pipeline(dataset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (batch,) = pipeline(dataset, aligned_fields=(), drop_last=False)
+    assert set(batch.records[0].payload) == {"input_ids", "positions"}
+
+
+SHARDS = {
+    "floats": (pa.list_(pa.float32()), None),
+    "booleans": (pa.list_(pa.bool_()), r"list<.*bool> and list<.*int64>|list<.*int64> and .*bool"),
+    "words": (pa.list_(pa.string()), r"list<.*string>"),
+    "numbers": (pa.int64(), r"int64"),
+    "nested": (pa.list_(pa.list_(pa.int64())), r"list<.*list<"),
+    "decimals": (pa.list_(pa.decimal128(5, 2)), r"list<.*decimal"),
+}
+
+
+@pytest.mark.parametrize("case", SHARDS)
+def test_so_it_is_where_shards_of_parquet_differ(case, tmp_path):
+    item, told = SHARDS[case]
+    value = {"words": ["a", "b"], "numbers": 1, "nested": [[0], [1]]}.get(
+        case, [True, False] if case == "booleans" else [1, 0]
+    )
+    ids = pa.array([[1, 2]])
+    masks = {"a": pa.array([[0, 1]]), "b": pa.array([value], item)}
+    for name, mask in masks.items():
+        table = pa.table({"input_ids": ids, "loss_mask": mask})
+        written.parquet(tmp_path, f"{name}.parquet", table)
+    dataset = Dataset.from_path("lists", tmp_path)
+    if told is not None:
+        with pytest.raises(
+            PlanError, match=rf"field 'loss_mask' must .* in dataset 'lists' it is .*({told})"
+        ):
+            pipeline(dataset)
+        return
+    (record,) = Pipeline(source([dataset], shuffle_shards=False)).pack_flat(4, algorithm="wrap")
+    assert record.payload["loss_mask"].tolist() == [0.0, 1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "in_memory", "parquet"])
+def test_a_mask_that_a_component_lacks_is_refused(kind, tmp_path):
+    masked = written.dataset(kind, tmp_path / "masked", [WHOLE] * 3, name="masked")
+    bare = written.dataset(kind, tmp_path / "bare", [{"input_ids": [3, 4]}] * 3, name="bare")
+    message = r"field 'loss_mask' must .* 'bare' (has no such field|is not seen to have it); add it"
+    with pytest.raises(PlanError, match=message):
+        Pipeline(source([masked, bare])).pack_flat(4, algorithm="wrap")
+    found = Pipeline(source([masked, bare])).pack_flat(4, algorithm="wrap", aligned_fields=())
+    assert set(next(iter(found)).payload) == {"input_ids", "positions"}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.zst", "in_memory"])
+@pytest.mark.parametrize("name", ["loss_mask", "labels"])
+def test_a_mask_that_comes_late_is_never_lost(kind, name, tmp_path):
+    bare = {"input_ids": [1, 2]}
+    late = [bare, {**bare, name: None}, {**bare, name: [0, 1]}, bare]
+    dataset = written.dataset(kind, tmp_path, [bare] * 66 + late, shards=1)
+    message = rf"row 68.*: field '{name}' must be in the first 64 .* aligned_fields=\(\) to pack"
+    with pytest.raises(DataError, match=message):
+        list(pipeline(dataset))
+    assert len(list(pipeline(dataset, aligned_fields=()))) == 17
+    assert len(list(pipeline(dataset, aligned_fields=[]))) == 17
+
+
+def test_a_mask_that_comes_late_in_one_of_several_datasets_is_not_lost(tmp_path):
+    bare = {"input_ids": [1, 2]}
+    other = written.dataset("parquet", tmp_path / "p", [bare] * 70, name="other")
+    late = written.dataset("jsonl", tmp_path / "l", [bare] * 69 + [WHOLE], name="late", shards=1)
+    mixed = Pipeline(source([other, late], shuffle_shards=False))
+    mixed.ensure_mixture(weight_by="input_ids").pack_flat(4, algorithm="wrap")
+    with pytest.raises(DataError, match=r"dataset 'late', shard .*row 69.*'loss_mask' must be in"):
+        list(mixed)
+    (record, *_) = Pipeline(source([other])).pack_flat(4, algorithm="wrap")
+    assert set(record.payload) == {"input_ids", "positions"}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "in_memory"])
+def test_explain_says_that_the_first_rows_decide(kind, tmp_path):
+    rows = [{"input_ids": [1, 2]}] * 70 + [WHOLE]
+    text = pipeline(written.dataset(kind, tmp_path, rows)).explain()
+    assert "pack_flat finds fields in the first 64 rows" in text
+
+
+def test_footers_show_all_fields(tmp_path):
+    text = pipeline(in_parquet([WHOLE] * 9, tmp_path)).explain()
+    assert "in the first 64 rows" not in text
 
 
 def test_named_fields_are_packed_and_no_others():

@@ -110,6 +110,7 @@ PLANS = {
             preserve_upstream_payload=True,
             split_long_samples=True,
             max_length=16,
+            return_tensors="np",
         )
         .pack_sequences(20, num_bins=4, length_fn=len, pack_payloads="numpy_array")
         .batch(2)

@@ -269,7 +269,8 @@ class Steps(ABC):
             aligned_fields: fields of the source that are packed with it, with one value a token;
                 "auto" finds them in the first rows. A dict gives the type of each, as in
                 ``{"loss_mask": "float32"}`` ("int64", "float32", "float64" or "bool"), which the
-                first rows need not show. ``explain`` lists them, and what is left out.
+                first rows need not show. ``explain`` lists them, and what is left out. A
+                ``loss_mask`` or ``labels`` that only later rows have is an error of its row.
             drop_oversized: a document longer than a row is dropped and counted (the default), or
                 an error if False, where documents are kept whole.
             min_sequence_length: a row with less room than this is done.
@@ -457,6 +458,7 @@ class Steps(ABC):
             "tokens_field": found.tokens_field,
             "aligned": found.aligned,
             "passed_over": found.passed_over,
+            "without": found.without,
             "container": found.container,
             "domains": domains,
         }

@@ -29,6 +29,8 @@ def test_an_unknown_missing_is_refused():
         (["unknown", "text"], "text"),
         (["text", "text"], "text"),
         (["text", "tokens", "unknown"], "other"),
+        (["tokens", "numbers", "unknown"], "numbers"),
+        (["tokens", "numbers", "scalar"], "other"),
     ],
 )
 def test_kinds_of_several_places_are_merged(kinds, kind):
@@ -41,8 +43,9 @@ def test_numbers_have_a_type_of_their_own(kind):
     assert column.dtype == np.dtype(kind)
     item = pa.uint8() if kind == "bool" else pa.type_for_alias(kind)
     assert column.type == pa.large_list(item)
-    assert "aligned_fields" in column.way_out
-    assert Column("n", "tokens").way_out == ""
+    assert column.remedy("mend it").startswith("mend it, or leave the field out of packed rows")
+    assert ("{'n': 'float64'}" in column.allowance) == (kind in ("int32", "int64", "float32"))
+    assert Column("n", "tokens").remedy("mend it") == "mend it"
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,10 @@ def test_so_it_is_in_parquet(kind, item, odd, tmp_path):
     rows = Rows(Dataset.from_path("d", tmp_path), Column("n", kind))
     assert rows.values([0, 4]) == [[1], [1]]
     for row, got in enumerate([str(odd), "null", "a list that holds null"], 1):
-        message = rf"row {row}: .*, got {got}; mend or remove the row, or leave the field out"
+        takes = ", which aligned_fields={'n': 'float64'} takes" if got == "0.1" else ""
+        message = (
+            rf"row {row}: .*, got {got}{takes}; mend or remove the row, or leave the field out"
+        )
         with pytest.raises(DataError, match=message):
             rows.values([row])
 
@@ -131,16 +134,77 @@ def test_a_column_of_another_sort_is_refused(kind, item, tmp_path):
         Rows(Dataset.from_path("d", tmp_path), Column("n", kind))
 
 
+LARGE = 2**53 + 1
+ROUNDED = [
+    [LARGE, 0.5],
+    [0.5, -LARGE],
+    [LARGE],
+    [2**63 - 1, 1.0],
+    [2**64 + 1, 1.0],
+    [10**400, 1.0],
+]
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("odd", ROUNDED, ids=lambda odd: f"{str(odd)[:24]}")
 @pytest.mark.parametrize("format_", ["jsonl", "in_memory"])
-def test_a_row_without_the_field_says_how_to_do_without_it(format_, tmp_path):
+def test_an_integer_that_a_float_rounds_is_an_error_of_its_row(format_, odd, kind, tmp_path):
+    rows = Rows(untyped(tmp_path, [[0.5], odd, [0.25]])[format_], Column("n", kind))
+    assert rows.values([0, 2]) == [[0.5], [0.25]]
+    value = next(each for each in odd if isinstance(each, int))
+    with pytest.raises(DataError, match=rf"row 1.*field 'n' must be .* numbers.*, got {value}"):
+        rows.values([1])
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "in_memory"])
+def test_large_integers_that_are_floats_are_read(format_, tmp_path):
+    values = [2**53, -(2**53) - 2, 2**70, 1e300, -1e16, 0.5]
+    rows = Rows(untyped(tmp_path, [values, [1]])[format_], Column("n", "float64"))
+    assert rows.values([0, 1]) == [values, [1]]
+
+
+def test_a_float_in_json_is_the_nearest_as_json_has_it(tmp_path):
+    written.lines(tmp_path, "a.jsonl", [b'{"n": [9007199254740993.0, 9007199254740993e0, 1e400]}'])
+    found = Rows(Dataset.from_path("d", tmp_path), Column("n", "float64")).values()
+    assert found == [[2.0**53, 2.0**53, float("inf")]]
+
+
+def without(format_, folder):
+    """Make a dataset whose second row lacks the field ``n``."""
     if format_ == "jsonl":
-        written.lines(tmp_path, "a.jsonl", [{"n": [1]}, {"m": [1]}])
-        made = Dataset.from_path("d", tmp_path)
-    else:
-        made = Dataset.from_dict("d", {0: InMemoryShard([{"n": [1]}, {"m": [1]}])})
-    with pytest.raises(DataError, match=r"row 1.*no field 'n'; the row has m; aligned_fields can"):
-        Rows(made, Column("n", "float64")).values([1])
-    assert Rows(made, Column("n", "float64", missing="empty")).values([0, 1]) == [[1], []]
+        written.lines(folder, "a.jsonl", [{"n": [1]}, {"m": [1]}])
+        return Dataset.from_path("d", folder)
+    return Dataset.from_dict("d", {0: InMemoryShard([{"n": [1]}, {"m": [1]}])})
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "in_memory"])
+@pytest.mark.parametrize(
+    ("kind", "ways"), [("float64", ["aligned_fields"]), ("tokens", []), ("text", ["missing_field"])]
+)
+def test_a_row_without_the_field_says_how_to_do_without_it_once(format_, kind, ways, tmp_path):
+    made = without(format_, tmp_path)
+    with pytest.raises(DataError, match=r"row 1.*no field 'n'; the row has m; ") as caught:
+        Rows(made, Column("n", kind)).values([1])
+    for word in ("aligned_fields", "missing_field"):
+        assert str(caught.value).count(word) == ways.count(word)
+    assert str(caught.value).count("mend or remove") == 1
+    if kind == "float64":
+        assert Rows(made, Column("n", kind, missing="empty")).values([0, 1]) == [[1], []]
+
+
+LATE = [("int64", 0.5, "a list that holds 0.5"), ("float32", 0.1, "0.1")]
+
+
+@pytest.mark.parametrize(("kind", "odd", "got"), LATE)
+@pytest.mark.parametrize("format_", ["jsonl", "in_memory"])
+def test_a_late_fraction_says_how_to_state_the_type(format_, kind, odd, got, tmp_path):
+    rows = Rows(untyped(tmp_path, [[1], [odd], None])[format_], Column("n", kind))
+    message = rf"row 1.*, got {got}, which aligned_fields={{'n': 'float64'}} takes;.* leave the fie"
+    with pytest.raises(DataError, match=message):
+        rows.values([1])
+    with pytest.raises(DataError, match=r"row 2.*got null; .*leave the field out") as caught:
+        rows.values([2])
+    assert "float64" not in str(caught.value)
 
 
 @given(st.lists(st.sampled_from([*NUMBERS, ""]), max_size=4))

@@ -51,3 +51,25 @@ def test_empty():
 def test_rows_that_are_alive_anyway_are_not_copied():
     source, rows = Numbers(0), np.array([3, 1])
     assert source.some(rows) == (source, rows)
+
+
+class Picked(Numbers):
+    def some(self, rows):
+        return Listed([self.start + row for row in rows.tolist()]), np.arange(len(rows))
+
+
+class Listed(RowSource):
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def row(self, index):
+        return {"n": self.numbers[index]}
+
+
+def test_copied_rows_are_the_same_rows_of_sources_that_hold_no_others():
+    sources = [Picked(0), Picked(100), Numbers(200), Picked(300)]
+    rows = payload((2, 1), (0, 2), (3, 9), (0, 1), (2, 0), (0, 2), sources=sources)
+    copied = rows.copied()
+    assert numbers(copied) == numbers(rows) == [201, 2, 309, 1, 200, 2]
+    held = [getattr(source, "numbers", source) for source in copied._sources]
+    assert held == [[2, 1, 2], [], sources[2], [309]]

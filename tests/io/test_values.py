@@ -71,7 +71,7 @@ def test_bad_text_says_what_came(row, message):
         (7, "got a number"),
         ({"a": 1}, "got an object"),
         ([1, True], "got a list that holds a boolean"),
-        ([1, 2.0], "got a list that holds a number"),
+        ([1, 2.0], "got a list that holds 2.0"),
         ([1, None], "got a list that holds null"),
         ([[1]], "got a list that holds a list"),
         (["1"], "got a list that holds text"),
@@ -165,3 +165,11 @@ def test_tensors_are_lists_of_their_numbers():
     ]  # fmt: skip
     assert value_of(row, IDS).tolist() == [1, 2]
     assert value_of(row, Column("reward", "float32")).dtype == np.float32
+
+
+def test_a_row_must_be_without_some_fields_but_null_is_none():
+    column = Column("ids", "tokens", without=("loss_mask", "labels"))
+    assert value_of({"ids": [1], "labels": None}, column).tolist() == [1]
+    message = r"field 'labels' must be in the first 64 rows .* aligned_fields={'labels': 'int64'}"
+    with pytest.raises(DataError, match=message):
+        value_of({"ids": [1], "labels": []}, column)

@@ -83,9 +83,9 @@ def test_known_names_are_packed_unseen_and_come_first():
          "beside 2 tokens, row 0 of dataset 'd0' has a list of 4"),
         ("tokens", Seen("int64", (2, 0, -1)), "beside 3 tokens, row 2 of dataset 'd0' has no list"),
         ("numbers", Seen(None, TOKENS),
-         "dataset 'd0' has more than plain lists of one sort of numbers in it"),
-        ("numbers", Seen(None, TOKENS, odd="a list that holds null in row 3"),
-         "dataset 'd0' has a list that holds null in row 3 in it"),
+         "in dataset 'd0' it is more than plain lists of one sort of numbers"),
+        ("numbers", Seen(None, TOKENS, odd="row 3 has a list that holds null"),
+         "in dataset 'd0' row 3 has a list that holds null"),
         ("unknown", Seen("", (-1, -1, -1)), "the first rows of dataset 'd0' have no list in it"),
     ],
 )  # fmt: skip
@@ -163,7 +163,7 @@ def test_a_name_that_was_asked_for_is_not_compared_with_the_tokens():
             ["note"],
             r"names 'note', which must hold one number or boolean a token .*'d0' has text in it",
         ),
-        (["odd"], r"names 'odd', .*: dataset 'd0' has more than plain lists"),
+        (["odd"], r"names 'odd', .*: in dataset 'd0' it is more than plain lists"),
     ],
 )
 def test_a_name_that_cannot_be_packed_is_refused(asked, message):
@@ -210,10 +210,10 @@ def test_empty_datasets_do_not_count():
 LOST = {
     "text": ("text", None, r"dataset 'd0' has text in it"),
     "one value a row": ("scalar", None, r"dataset 'd0' has one value a row in it"),
-    "nested": ("other", Seen(None, TOKENS, odd="a list that holds a list in row 0"),
-               r"dataset 'd0' has a list that holds a list in row 0 in it"),
-    "mixed": ("numbers", Seen(None, TOKENS, odd="booleans in row 0 and numbers in row 1"),
-              r"dataset 'd0' has booleans in row 0 and numbers in row 1 in it"),
+    "nested": ("other", Seen(None, TOKENS, odd="row 0 has a list that holds a list"),
+               r"in dataset 'd0' row 0 has a list that holds a list"),
+    "mixed": ("numbers", Seen(None, TOKENS, odd="row 0 has booleans and row 1 numbers"),
+              r"in dataset 'd0' row 0 has booleans and row 1 numbers"),
     "nulls": ("unknown", Seen("", (-1, -1)), r"first rows of dataset 'd0' have no list in it"),
 }  # fmt: skip
 
@@ -289,7 +289,7 @@ def test_a_stated_type_is_taken_whatever_is_seen_first():
         ({"x": None}, True, r"must give 'x' one of the types int32, .*, got None"),
         ({"x": "bool"}, True, r"names 'x', .*: dataset 'd0' has lists of int64 in it, not of bool"),
         ({"half": "int64"}, True, r"dataset 'd0' has lists of float32 in it, not of int64"),
-        ({"odd": "int64"}, True, r"dataset 'd0' has text in row 1 in it"),
+        ({"odd": "int64"}, True, r"in dataset 'd0' row 1 has text"),
         ({"y": "int64"}, True, r"names 'y', .*: dataset 'd0' has no such field"),
         ({"y": "int64"}, False, r"names 'y', .*: a shard of dataset 'd0' does not have it"),
         ({"note": "int64"}, True, r"names 'note', .*: dataset 'd0' has text in it"),
@@ -301,8 +301,25 @@ def test_a_stated_type_that_cannot_be_is_refused(stated, complete, message):
     known = Known(
         x=Seen("int64", TOKENS),
         half=Seen("float32", TOKENS),
-        odd=Seen(None, (), odd="text in row 1"),
+        odd=Seen(None, (), odd="row 1 has text"),
     )
     kinds = {"x": "tokens", "half": "numbers", "odd": "other", "note": "text"}
     with pytest.raises(PlanError, match=rf"^pack_flat: aligned_fields .*{message}"):
         find(fetch(kinds, complete=complete), known, asked=stated)
+
+
+# Fields that nobody saw
+
+
+@pytest.mark.parametrize("asked", ["auto", (), ["x"], {"loss_mask": "int64"}])
+@pytest.mark.parametrize("complete", [True, False])
+def test_what_no_row_was_seen_to_have_must_not_come_late(complete, asked):
+    unseen = {} if complete else {"loss_mask": Seen("", (-1, -1, -1))}
+    known = Known(x=Seen("int32", TOKENS), labels=Seen("int32", TOKENS), **unseen)
+    below = fetch({"x": "tokens", "labels": "tokens"}, complete=complete)
+    if complete and isinstance(asked, dict):
+        with pytest.raises(PlanError, match="dataset 'd0' has no such field"):
+            find(below, known, asked=asked)
+        return
+    wanted = ("loss_mask",) if asked == "auto" and not complete else ()
+    assert find(below, known, asked=asked).without == wanted

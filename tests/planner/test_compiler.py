@@ -20,6 +20,7 @@ from zephon.errors import OptimizerError
 from zephon.io.fields import Column
 from zephon.planner.compiler import compile_plan
 from zephon.planner.fusions import FUSIONS
+from zephon.planner.logical import Fetch
 from zephon.planner.physical import (
     AssembleBatch,
     AssembleRows,
@@ -283,3 +284,16 @@ def test_plans_compare_by_what_they_say():
     assert batch() == batch()
     assert hash(batch()) == hash(batch())
     assert batch() != batch(microbatch_size=3)
+
+
+def test_a_column_that_two_steps_read_is_read_once_without_what_either_wants_it_without():
+    below = token_lists()
+    column = Column(path="tokens", kind="tokens")
+    weighed = mix(below, weight_by="field", weight_field="tokens", weight_column=column)
+    packed = pack(weighed, tokens_field="tokens", without=("loss_mask",))
+    (fetched,) = [
+        node
+        for node in source_first(compile_plan(batch(packed)).optimized)
+        if isinstance(node, Fetch)
+    ]
+    assert fetched.columns == (replace(column, without=("loss_mask",)),)

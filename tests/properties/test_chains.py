@@ -11,6 +11,8 @@ from tests.properties.chains import CHAINS, PACKERS, PAD, split_after_shuffle, s
 from tests.properties.recipes import source, text_dataset
 from zephon import Pipeline
 
+pytestmark = pytest.mark.filterwarnings("ignore:packing dropped")
+
 DOCUMENTS = [list(record.payload["input_ids"]) for record in start().options(runner="inline")]
 WHOLE = {document[0]: len(document) for document in DOCUMENTS if document}
 LENGTH = 33
@@ -75,7 +77,8 @@ def test_boundaries_are_those_of_documents_laid_end_to_end_by_hand(name):
     every = Counter(token for document in fits for token in document)
     lost = every - seen
     assert not seen - every, "a token came twice"
-    assert sum(lost.values()) < LENGTH * 2 if wraps else not lost
+    open_rows = {"wrap": 1, "groups": 2}.get(name, 0)  # what the end of the data leaves unfinished
+    assert sum(lost.values()) <= open_rows * (LENGTH - 1)
 
 
 @pytest.mark.parametrize("name", [name for name in CHAINS if name != "documents"])
@@ -112,11 +115,12 @@ def make(name, **options):
 def test_a_cut_at_any_row_goes_on_with_the_next_one(name):
     whole = rows(make(name))
     assert len(whole) > 60
+    every = 13 if name in PACKERS else 6
     running = make(name)
     items = iter(running)
     for count in range(len(whole) + 1):
         state = running.checkpoint()
-        if count % 6 == 0 or count > len(whole) - 4:
+        if count % every == 0 or count > len(whole) - 4:
             resumed = make(name).restore(json.loads(json.dumps(state)))
             assert rows(resumed, 3) == whole[count : count + 3], count
         if count % 40 == 0 or count == len(whole):
@@ -133,7 +137,7 @@ def test_a_restored_state_is_the_state_and_a_second_restore_goes_on(name):
         state = pipeline.checkpoint()
         again = make(name).restore(state)
         items = iter(again)
-        again._restored = None
+        again._restored = None  # so that the state is that of the engine, made anew
         assert json.dumps(again.checkpoint()) == json.dumps(state)
         next(items, None)
         second = make(name).restore(again.checkpoint(as_bytes=True))

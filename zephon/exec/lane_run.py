@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from zephon.errors import CheckpointError
 from zephon.exec.block import Block, Known
 from zephon.exec.finished_rows import FinishedRows, Placed
 from zephon.exec.history import TICK, Arrivals, Counts, LaneHistory, LaneState, Tick
+from zephon.exec.intake import Intake
 from zephon.exec.policies import AT_END, NO_UNITS, Chain, Held, Units
 from zephon.exec.policies.chain import States
 from zephon.exec.rows import HeldRows
@@ -23,26 +24,6 @@ from zephon.work.token_lane import TokenLane
 
 _MOST_DEAD = 1 << 22
 """Tokens that may be dead before they are let go of, while no row is finished."""
-
-
-@dataclass(slots=True)
-class Intake:
-    """The way into a lane: of all its draws, or of those of one strand.
-
-    next_draw: the next draw to hand to a task. read, tokens: draws that have come back, and tokens
-    of their documents.
-    """
-
-    stream: LaneStream
-    next_draw: int = 0
-    read: int = 0
-    tokens: int = 0
-
-    @property
-    def left(self) -> int | None:
-        """Draws to hand to tasks; None: nobody knows how many."""
-        length = self.stream.length
-        return None if length is None else max(length - self.next_draw, 0)
 
 
 class LaneRun:

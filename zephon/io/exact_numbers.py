@@ -10,6 +10,18 @@ from numpy.typing import NDArray
 _NONE = np.empty(0, np.int64)
 
 
+def rounded_if_integer(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Find float64 values that an integer may have been rounded to: those from 2**53 on.
+
+    Returns:
+        positions, ascending; infinities are among them, not-a-number is not.
+
+    >>> rounded_if_integer(np.array([1.0, 2.0**53, -1e300])).tolist()
+    [1, 2]
+    """
+    return np.flatnonzero(np.abs(values) >= 2.0**53)
+
+
 def exactly(values: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Convert numbers, and find those that are others afterwards.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,10 @@ _WANTED = {
 NUMBERS = ("int32", "int64", "float32", "float64", "bool")
 """Kinds of columns with one value a token beside the tokens, by the type of their values."""
 
+LOOKED_AT = 64
+"""Rows of a dataset that say what it has, where no footer does."""
+
+_FLOAT64_HOLDS = ("int32", "int64", "float32")
 _MISSING = ("error", "empty")
 
 
@@ -58,11 +62,13 @@ class Seen:
         were seen; None if something else than plain lists of numbers is among them.
     lengths: values of each row looked at; -1 for a row without a list.
     container: what holds the values of a row: "list", "tuple", "np" or "pt".
+    odd: where ``kind`` is None, what else is there, as a sentence: "row 3 has text".
     """
 
     kind: str | None
     lengths: tuple[int, ...]
     container: str = "list"
+    odd: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,8 @@ class Column:
         type, none of which is changed by it; booleans are read as bytes of 0 and 1.
     missing: what a row without the field means, "error" or "empty" ("" or []). A null is
         always an error of its row.
+    without: top-level fields that a row must not have, unless as null. For what would be lost if
+        it came late: formats whose footers list all fields need not look.
 
     >>> Column("text", "text").type
     DataType(large_string)
@@ -83,6 +91,7 @@ class Column:
     path: str
     kind: str
     missing: str = "error"
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in _TYPES:
@@ -110,14 +119,27 @@ class Column:
 
     @property
     def way_out(self) -> str:
-        """What else than mending a bad row can be done, as the end of an error message."""
+        """What else than mending a bad row can be done, in words; "" if nothing."""
         if self.kind not in NUMBERS:
             return ""
-        return ", or leave the field out of packed rows with aligned_fields"
+        return "leave the field out of packed rows with aligned_fields"
+
+    @property
+    def allowance(self) -> str:
+        """What would take a float that this column does not hold, as a clause; "" if nothing."""
+        if self.kind not in _FLOAT64_HOLDS:
+            return ""
+        return f", which aligned_fields={{{self.path!r}: 'float64'}} takes"
+
+    def remedy(self, mend: str) -> str:
+        """Join how the data can be mended and the way out to the end of an error message."""
+        return f"{mend}, or {self.way_out}" if self.way_out else mend
 
 
 def merged_kind(kinds: list[str]) -> str:
     """Name the kind of a column from the kinds seen in several places.
+
+    Lists of integers beside lists of other numbers are lists of numbers.
 
     >>> merged_kind(["unknown", "tokens"]), merged_kind(["text", "tokens"])
     ('tokens', 'other')
@@ -125,6 +147,8 @@ def merged_kind(kinds: list[str]) -> str:
     seen = set(kinds) - {"unknown"}
     if not seen:
         return "unknown"
+    if seen == {"tokens", "numbers"}:
+        return "numbers"
     return seen.pop() if len(seen) == 1 else "other"
 
 

@@ -83,10 +83,14 @@ class Payload:
     def copied(self) -> Payload:
         """Give the same rows, copied out of sources that would keep other rows alive."""
         sources, row_of = [], np.empty_like(self._row_of)
-        for number, source in enumerate(self._sources):
-            mine = np.flatnonzero(self._source_of == number)
+        order = np.argsort(self._source_of, kind="stable")
+        stops = np.cumsum(np.bincount(self._source_of, minlength=len(self._sources))).tolist()
+        start = 0
+        for source, stop in zip(self._sources, stops, strict=True):
+            mine = order[start:stop]
             few, row_of[mine] = source.some(self._row_of[mine])
             sources.append(few)
+            start = stop
         return Payload(tuple(sources), self._source_of, row_of)
 
     @classmethod

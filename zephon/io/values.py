@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
-from zephon.io.exact_numbers import exactly
-from zephon.io.fields import NUMBERS, Column, Field, merged_kind
+from zephon.io.exact_numbers import exactly, rounded_if_integer
+from zephon.io.fields import LOOKED_AT, Column, Field, merged_kind
+from zephon.io.list_kinds import field_kind, in_words, look_at
 
 _ABSENT = object()
 
@@ -27,14 +28,22 @@ def value_of(row: object, column: Column) -> Any:
     """
     if not isinstance(row, Mapping):
         raise DataError(f"a row must be an object with fields, got {in_words(row)}")
+    for name in column.without:
+        if row.get(name) is not None:
+            raise DataError(
+                f"field {name!r} must be in the first {LOOKED_AT} rows of a dataset to be packed, "
+                f"this row has it and they do not; name it with its type, as in "
+                f"aligned_fields={{{name!r}: 'int64'}}, or pass aligned_fields=() to pack without "
+                "it"
+            )
     value = _find(row, column)
     if value is _ABSENT:
         if column.missing == "empty":
             return "" if column.kind == "text" else np.empty(0, column.dtype)
-        instead = "name one of these, or pass missing_field='empty'"
-        if column.kind in NUMBERS:
-            instead = "aligned_fields can leave it out of packed rows"
-        raise DataError(f"no field {column.path!r}; the row has {_names(row)}; {instead}")
+        text = f"no field {column.path!r}; the row has {_names(row)}"
+        if column.kind == "text":
+            text += "; name one of these, or pass missing_field='empty'"
+        raise DataError(text)
     if value is None:
         raise _refused(column, "null")
     return _text(value, column) if column.kind == "text" else _list(value, column)
@@ -52,31 +61,6 @@ def fields_of(rows: Iterable[object]) -> tuple[Field, ...]:
             for name, value in row.items():
                 kinds.setdefault(str(name), []).append(_kind(value))
     return tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
-
-
-def in_words(value: object) -> str:
-    """Name the type of a value as JSON calls it.
-
-    >>> in_words([1]), in_words(None), in_words(True), in_words(2.5)
-    ('a list', 'null', 'a boolean', 'a number')
-    """
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list() | tuple():
-            return "a list"
-        case Mapping():
-            return "an object"
-        case np.ndarray():
-            return f"an array of {value.dtype} with {value.ndim} axes"
-        case _:
-            return f"a {type(value).__name__}"
 
 
 def _find(row: Mapping[str, Any], column: Column) -> Any:
@@ -122,13 +106,15 @@ def _list(value: Any, column: Column) -> NDArray[Any]:
     else:
         value = np.asarray(value)
         if value.ndim != 1 or (value.dtype.kind not in _ARRAY_KINDS[kind] and value.size):
-            raise _refused(column, in_words(value))
+            allowance = column.allowance if value.dtype.kind == "f" and value.ndim == 1 else ""
+            raise _refused(column, f"{in_words(value)}{allowance}")
         value = value if value.size else value.astype(column.dtype)
     if kind == "b":
         return value.copy()
     made, wrong = exactly(value, column.dtype)
     if len(wrong):
-        raise _refused(column, str(value[wrong[0]]))
+        allowance = column.allowance if value.dtype.kind == "f" else ""
+        raise _refused(column, f"{value[wrong[0]]}{allowance}")
     return made.copy() if made is value else made
 
 
@@ -137,12 +123,23 @@ _ARRAY_KINDS = {"i": "iu", "f": "iuf", "b": "b"}
 
 
 def _array(items: Sequence[Any], column: Column) -> NDArray[Any]:
-    """Make an array of a checked list, wide enough for all that may be in it."""
-    wide = {"i": np.int64, "f": np.float64, "b": np.bool_}[column.dtype.kind]
+    """Make an array of a checked list, wide enough for all that may be in it.
+
+    Raises:
+        DataError: an integer is too large for that, or float64 would round it.
+    """
+    kind = column.dtype.kind
+    wide = {"i": np.int64, "f": np.float64, "b": np.bool_}[kind]
     try:
-        return np.array(items, wide)
+        made = np.array(items, wide)
     except OverflowError:
         raise _refused(column, str(max(items, key=abs))) from None
+    if kind == "f":
+        for place in rounded_if_integer(made).tolist():
+            item = items[place]
+            if not isinstance(item, float | np.floating) and int(made[place]) != item:
+                raise _refused(column, str(item))
+    return made
 
 
 def _check_items(items: Sequence[Any], column: Column) -> None:
@@ -150,7 +147,10 @@ def _check_items(items: Sequence[Any], column: Column) -> None:
     for kind in set(map(type, items)):
         if (kind is bool and column.dtype.kind != "b") or not issubclass(kind, good):
             odd = next(item for item in items if type(item) is kind)
-            raise _refused(column, f"a list that holds {in_words(odd)}")
+            held = in_words(odd)
+            if isinstance(odd, float | np.floating):
+                held = f"{odd}{column.allowance}"
+            raise _refused(column, f"a list that holds {held}")
 
 
 _NUMBER = (int, float, np.integer, np.floating)
@@ -161,47 +161,10 @@ def _refused(column: Column, got: str) -> DataError:
 
 
 def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "unknown"
-        case str():
-            return "text"
-        case bool() | int() | float() | np.generic():
-            return "scalar"
-        case list() | tuple() | np.ndarray():
-            return _list_kind(value)
-        case bytes() | Mapping():
-            return "other"
-        case _:
-            return _array_kind(value)
-
-
-def _array_kind(value: object) -> str:
-    """Name the kind of what may be an array of another library, such as a tensor."""
-    if not hasattr(value, "__array__"):
-        return "other"
-    try:
-        array = np.asarray(value)
-    except Exception:  # the object is the user's, and so is what its code raises
-        return "other"
-    return "scalar" if not array.ndim else _list_kind(array)
-
-
-def _list_kind(value: list[Any] | tuple[Any, ...] | NDArray[Any]) -> str:
-    if isinstance(value, np.ndarray):
-        if value.ndim != 1:
-            return "other"
-        return {"i": "tokens", "u": "tokens", "f": "numbers", "b": "numbers"}.get(
-            value.dtype.kind, "other"
-        )
-    types = set(map(type, value))
-    if not types:
-        return "unknown"
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in types):
-        return "tokens"
-    if all(issubclass(kind, (int, float, np.number, np.bool_)) for kind in types):
-        return "numbers"
-    return "other"
+    if isinstance(value, str):
+        return "text"
+    found = look_at(value)
+    return "scalar" if found.scalar else field_kind(found.kind)
 
 
 def _names(row: Mapping[str, Any]) -> str:

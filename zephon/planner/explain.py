@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TypeVar
 
-from zephon.io.fields import Column
+from zephon.io.fields import LOOKED_AT, Column
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import Fetch, Node, PackFlat, ReadComponent
 from zephon.planner.logical.pack import Pack
@@ -20,6 +20,7 @@ _HIDDEN = {
     "steps",
     "tokenizer",
     "passed_over",
+    "without",
     "stage",
     "aligned_kinds",
     "max_document_call",
@@ -134,12 +135,21 @@ def _data_lines(plan: Plan) -> list[str]:
         if len(component.passed_over) > len(shown):
             lines.append(f"    passed over {len(component.passed_over) - len(shown)} more")
     for node in top_first(plan.logical):
+        if isinstance(node, Pack) and node.reads() and not _all_fields_known(fetch):
+            lines.append(
+                f"  {node.call} finds fields in the first {LOOKED_AT} rows of a dataset; "
+                "aligned_fields may name others, with their type"
+            )
         if isinstance(node, Pack) and node.aligned:
             names = ", ".join(f"{column.path} ({column.kind})" for column in node.aligned)
             lines.append(f"  {node.call} packs with {node.tokens_field}: {names}")
         if isinstance(node, PackFlat):
             lines += [f"  pack_flat leaves out {name}: {why}" for name, why in node.left_out()]
     return lines
+
+
+def _all_fields_known(fetch: Fetch) -> bool:
+    return all(component.fields_complete for component in fetch.components)
 
 
 def _component(c: ReadComponent, decided_by: str | None) -> str:

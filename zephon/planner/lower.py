@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zephon.errors import OptimizerError
-from zephon.io.fields import Column
 from zephon.planner.logical import (
     Batch,
     EnsureMixture,
@@ -35,7 +34,7 @@ from zephon.planner.physical import (
     Step,
     TokenizeColumn,
 )
-from zephon.planner.tree import source_first, whole_rows_needed
+from zephon.planner.tree import columns_read, source_first, whole_rows_needed
 
 
 def lower(plan: Node) -> PhysicalNode:
@@ -64,7 +63,7 @@ def _segments(steps: list[Node], layout: RowLayout) -> PhysicalNode | None:
     for number, node in enumerate(steps):
         match node:
             case Fetch():
-                columns = _all_reads(steps) if node.columns is None else node.columns
+                columns = columns_read(steps) if node.columns is None else node.columns
                 payload = node.payload if node.columns is not None else whole_rows_needed(steps[1:])
                 fetch = FetchRows(columns=columns, payload=payload)
                 physical = Segment(steps=(fetch,), parallelism=node.parallelism)
@@ -173,10 +172,6 @@ def _pack(node: Pack) -> PackRows:
         by_length=node.measure() is not None,
         domains=node.domains,
     )
-
-
-def _all_reads(steps: list[Node]) -> tuple[Column, ...]:
-    return tuple(dict.fromkeys(column for node in steps for column in node.reads()))
 
 
 def _tokenize(node: Tokenize) -> TokenizeColumn:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from zephon.errors import OptimizerError
 from zephon.planner.logical import Fetch, Node
 from zephon.planner.physical import PhysicalNode, Segment
-from zephon.planner.tree import source_first
+from zephon.planner.tree import columns_read, source_first
 
 
 def verify(rule: str, before: Node, after: Node) -> None:
@@ -51,7 +51,7 @@ def _work(plan: PhysicalNode) -> dict[str, object]:
 def _promises(plan: Node) -> dict[str, object]:
     steps = source_first(plan)
     fetch = next(node for node in steps if isinstance(node, Fetch))
-    reads = {column for node in steps for column in node.reads()}
+    reads = set(columns_read(steps))
     return {
         "columns that steps read": fetch.columns is None or reads <= set(fetch.columns),
         "whole rows that reach the top": fetch.payload

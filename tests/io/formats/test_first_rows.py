@@ -9,8 +9,8 @@ import pytest
 from tests import written
 from zephon import Dataset, InMemoryShard
 from zephon.errors import ShardError
-from zephon.io.fields import Seen
-from zephon.io.formats.first_rows import LOOKED_AT, seen_in_column, seen_in_rows
+from zephon.io.fields import LOOKED_AT, Seen
+from zephon.io.formats.first_rows import seen_in_column, seen_in_rows
 
 
 class Breaks:

@@ -369,3 +369,25 @@ def test_any_request_gives_what_a_naive_reader_gives(
             rows.take(picks)
     else:
         assert rows.values(picks) == [naive[pick] for pick in picks]
+
+
+WITHOUT = {
+    "top": (Column("ids", "tokens", without=("mask", "labels")),),
+    "nested": (Column("in.ids", "tokens", without=("mask",)),),
+    "shared": (Column("ids", "tokens", without=("mask",)), Column("mask", "int64", "empty")),
+    "escaped": (Column("ids", "tokens", without=('a"b', "mask")),),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT)
+def test_rows_that_must_be_without_a_field(tmp_path, read, case):
+    good = {"ids": [1, 2], "in": {"ids": [3]}}
+    odd = [{**good, "mask": None}, {**good, "mask": [1]}, {**good, "other": {"mask": 1}}]
+    (tmp_path / "a.jsonl").write_bytes(dumped(good, *odd, good))
+    rows = read(Dataset.from_path("d", tmp_path), *WITHOUT[case])
+    wanted = [3] if case == "nested" else [1, 2]
+    good_rows = [0, 3, 4] if case == "shared" else [0, 1, 3, 4]  # of a mask itself, null is bad
+    taken = rows.take(good_rows).columns.column(0)
+    assert taken.to_pylist() == [wanted] * len(good_rows)
+    with pytest.raises(DataError, match=r"row 2 .*field 'mask' must be in the first 64 rows"):
+        rows.take([2])

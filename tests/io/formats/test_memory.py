@@ -1,3 +1,4 @@
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,23 @@ def test_whole_rows_are_copies_of_any_object(read):
     assert payload.row(0) == "plain"
     assert mine[0]["a"] == [1]
     assert payload.row(1)["odd"] is not mine[0]["odd"]
+
+
+def test_some_rows_keep_no_other_alive_and_know_their_place(read):
+    class Unpicklable:
+        def __reduce__(self):
+            raise TypeError("a row of mine cannot be pickled")
+
+        def __deepcopy__(self, memo):
+            raise TypeError("nor copied")
+
+    mine = [{"n": 0}, {"n": 1}, {"odd": Unpicklable()}, {"n": 3}]
+    payload = read(in_memory(mine), payload=True).take([3, 0, 3]).payload.copied()
+    travelled = pickle.loads(pickle.dumps(payload))
+    assert [travelled.row(i) for i in range(3)] == [{"n": 3}, {"n": 0}, {"n": 3}]
+    odd = read(in_memory(mine), payload=True).take([3, 2]).payload.copied()
+    with pytest.raises(DataError, match="dataset 'd', shard '0', row 2: a row must be one that"):
+        odd.row(1)
 
 
 def test_large_shards_are_read_in_groups(read, text):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from zephon.io.exact_numbers import exactly
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats.format import Faults
+from zephon.io.list_kinds import field_kind
 from zephon.io.offsets import offsets_of
 
 _INT32_AND_NARROWER = tuple(map(pa.type_for_alias, ("i1", "i2", "i4", "u1", "u2")))
@@ -33,12 +34,7 @@ def kind_of_type(dtype: pa.DataType) -> str:
     if _is_text(dtype):
         return "text"
     if _is_list(dtype):
-        item = dtype.value_type
-        if pa.types.is_integer(item):
-            return "tokens"
-        if pa.types.is_floating(item) or pa.types.is_boolean(item):
-            return "numbers"
-        return "unknown" if pa.types.is_null(item) else "other"
+        return field_kind(numbers_of_type(dtype))
     if pa.types.is_primitive(dtype) or pa.types.is_decimal(dtype):
         return "scalar"
     return "other"
@@ -139,7 +135,8 @@ def _lists(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
         values, odd = _in_type(values, wanted)
         for place, value in reversed(odd):  # backwards: the first of a row is named
             row = int(np.searchsorted(offsets, place, side="right")) - 1
-            problems[row] = _said(wanted, f"got {value}")
+            allowance = wanted.allowance if isinstance(value, float | np.floating) else ""
+            problems[row] = _said(wanted, f"got {value}{allowance}")
     return number_lists(offsets, values), Faults.of(problems)
 
 
@@ -176,7 +173,7 @@ def _not_utf8(raw: pa.Array, start: int, stop: int) -> list[int]:
 
 def _said(wanted: Column, got: str) -> str:
     said = f": field {wanted.path!r} must be {wanted.wanted}, {got}"
-    return f"{said}; mend or remove the row{wanted.way_out}"
+    return f"{said}; {wanted.remedy('mend or remove the row')}"
 
 
 def _faults(rows: NDArray[np.int64], wanted: Column, got: str) -> Faults:

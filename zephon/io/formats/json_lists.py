@@ -2,11 +2,12 @@
 
 Digits are copied out of the text behind one another and handed to Arrow, which parses about 16
 million integers a second; ``json`` makes about a third of that, and an object of each. A number
-becomes the float64 nearest to it, as ``json`` has it.
+becomes the float64 nearest to it, as ``json`` has it; but an integer must be that float64.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.io.exact_numbers import exactly
+from zephon.io.exact_numbers import exactly, rounded_if_integer
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats.arrow_columns import number_lists
 
@@ -96,5 +97,16 @@ def _values(texts: pa.Array, letters: NDArray[np.uint8], wanted: Column) -> pa.A
         return None
     if kind != "f":
         return found.cast(item)
-    made, wrong = exactly(found.to_numpy(), wanted.dtype)
+    floats = found.to_numpy()
+    for place in rounded_if_integer(floats).tolist():
+        if not _is_exact(texts[place].as_py(), float(floats[place])):
+            return None
+    made, wrong = exactly(floats, wanted.dtype)
     return None if len(wrong) else pa.array(made, item)
+
+
+def _is_exact(text: str, number: float) -> bool:
+    """Say whether a number is what its text says; any float is, as ``json`` reads it."""
+    if not text.lstrip("-").isdecimal():
+        return True
+    return math.isfinite(number) and int(text) == int(number)

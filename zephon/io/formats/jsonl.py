@@ -19,9 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, ShardError
-from zephon.io.fields import Column, Field, Seen
+from zephon.io.fields import LOOKED_AT, Column, Field, Seen
 from zephon.io.formats.file_format import FileFormat
-from zephon.io.formats.first_rows import LOOKED_AT, seen_in_rows
+from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import (
     DecodedGroup,
     Faults,

@@ -37,13 +37,15 @@ class LineDecoder:
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
-        keys = [key for column in columns for key in _keys(column)]
+        keys = [key for column in columns for key in _looked_at(column)]
         names = {key: f"f{index}" for index, key in enumerate(dict.fromkeys(keys))}
         self._readers = tuple(_reader(column, keys, names) for column in columns)
         fields: dict[str, tuple[str, Any, Any]] = {}
         for column, reader in zip(columns, self._readers, strict=True):
             for key in _keys(column):
                 fields[key] = (names[key], *reader.field)
+            for key in column.without:
+                fields.setdefault(key, (names[key], Any, None))
         self._typed = not any(_ESCAPED.search(key) for key in keys)
         self._type = msgspec.defstruct(
             "Row",
@@ -105,9 +107,16 @@ class LineDecoder:
         """Read some columns of one line, or say why that cannot be done."""
         try:
             row = _load(line.decode("utf-8", "surrogateescape"))  # other fields may hold anything
-            return [value_of(row, column) for column in columns]
         except DataError as exc:
             return str(exc)
+        found = []
+        for column in columns:
+            try:
+                found.append(value_of(row, column))
+            except DataError as exc:
+                told = isinstance(row, dict) and column.way_out
+                return f"{exc}; {told}" if told else str(exc)
+        return found
 
 
 def load_line(line: bytes) -> Any:
@@ -182,14 +191,20 @@ class _Text(_Reader):
 class _Lists(_Reader):
     blank = b"[]"
 
-    def __init__(self, column: Column, name: str) -> None:
+    def __init__(self, column: Column, name: str, names: dict[str, str]) -> None:
         self._column = column
         empty = b"[]" if column.missing == "empty" else b""
         self.field = (msgspec.Raw, msgspec.Raw(empty))
         self._get = attrgetter(name)
+        self._unwanted = [attrgetter(names[key]) for key in column.without]
 
     def values(self, rows: Sequence[Any]) -> list[Any]:
-        return list(map(self._get, rows))
+        found = list(map(self._get, rows))
+        for get in self._unwanted:
+            there = list(map(get, rows))
+            if there.count(None) < len(there):
+                found = [v if no is None else None for v, no in zip(found, there, strict=True)]
+        return found
 
     def array(self, values: list[Any]) -> pa.Array | None:
         return None if None in values else parse_lists(values, self._column)
@@ -209,7 +224,7 @@ class _Loose(_Reader):
     def __init__(self, column: Column, names: dict[str, str], typed: _Text | _Lists) -> None:
         self._column = column
         self._typed = typed
-        self._gets = [(key, attrgetter(names[key])) for key in _keys(column)]
+        self._gets = [(key, attrgetter(names[key])) for key in _looked_at(column)]
         self.blank = typed.blank
 
     def values(self, rows: Sequence[Any]) -> list[Any]:
@@ -234,7 +249,10 @@ class _Loose(_Reader):
 
 
 def _reader(column: Column, keys: list[str], names: dict[str, str]) -> _Reader:
-    typed = (_Text if column.kind == "text" else _Lists)(column, names[column.path])
+    name = names[column.path]
+    typed = _Text(column, name) if column.kind == "text" else _Lists(column, name, names)
+    if any(keys.count(key) > 1 for key in column.without):
+        return _Loose(column, names, typed)
     if len(_keys(column)) == 1 and keys.count(column.path) == 1:
         return typed
     return _Loose(column, names, typed)
@@ -243,6 +261,11 @@ def _reader(column: Column, keys: list[str], names: dict[str, str]) -> _Reader:
 def _keys(column: Column) -> tuple[str, ...]:
     """Top-level keys that may hold a column: its whole path, and the first part of it."""
     return tuple(dict.fromkeys((column.path, column.path.split(".")[0])))
+
+
+def _looked_at(column: Column) -> tuple[str, ...]:
+    """Top-level keys that decide what a column gives."""
+    return tuple(dict.fromkeys((*_keys(column), *column.without)))
 
 
 def _one_object_a_line(text: bytes, lines: RowLines) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from zephon.errors import DataError, DatasetError
-from zephon.io.fields import TEXT, Column, Field, Seen
+from zephon.io.fields import LOOKED_AT, TEXT, Column, Field, Seen
 from zephon.io.formats.arrow_columns import number_lists
-from zephon.io.formats.first_rows import LOOKED_AT, seen_in_rows
+from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import (
     DecodedGroup,
     Faults,
@@ -82,7 +83,8 @@ class MemoryGroups(GroupReader):
         """Read the columns of one group of rows."""
         about = self._shards[shard]
         start = group * GROUP_ROWS
-        rows = _rows(about).getsamples(range(start, start + int(about.group_rows[group])))
+        numbers = range(start, start + int(about.group_rows[group]))
+        rows = _rows(about).getsamples(numbers)
         place = f"dataset {self._dataset!r}, shard {about.name!r}"
         problems: dict[int, str] = {}
         arrays = [
@@ -92,7 +94,7 @@ class MemoryGroups(GroupReader):
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, len(rows)),
             faults=(Faults.of(problems),) if problems else (),
-            payload=ObjectRows(rows, place, start) if self._payload else None,
+            payload=ObjectRows(rows, place, numbers) if self._payload else None,
             bytes=held_bytes(arrays) + 8 * len(rows),
         )
 
@@ -100,17 +102,28 @@ class MemoryGroups(GroupReader):
 class ObjectRows(RowSource):
     """Some of the user's rows; each is copied when it is looked at.
 
-    place: dataset and shard, for messages. first_row: the first of these rows in its shard.
+    place: dataset and shard, for messages. numbers: of these rows in their shard; by default from
+    0 on.
     """
 
-    __slots__ = ("_first_row", "_place", "_rows")
+    __slots__ = ("_numbers", "_place", "_rows")
 
     def __init__(
-        self, rows: Sequence[Any], place: str = "rows in memory", first_row: int = 0
+        self,
+        rows: Sequence[Any],
+        place: str = "rows in memory",
+        numbers: Sequence[int] | None = None,
     ) -> None:
         self._rows = rows
         self._place = place
-        self._first_row = first_row
+        self._numbers = range(len(rows)) if numbers is None else numbers
+
+    def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
+        """Refer to some rows alone: the others may be many, or what no pickle takes."""
+        positions = rows.tolist()
+        few = [self._rows[position] for position in positions]
+        numbers = [self._numbers[position] for position in positions]
+        return ObjectRows(few, self._place, numbers), np.arange(len(rows))
 
     def row(self, index: int) -> Any:
         """Copy one row, whatever object it is.
@@ -122,7 +135,7 @@ class ObjectRows(RowSource):
             return deepcopy(self._rows[index])
         except Exception as exc:  # the row is the user's, and so is what its copying raises
             raise DataError(
-                f"{self._place}, row {self._first_row + index}: a row must be one that "
+                f"{self._place}, row {self._numbers[index]}: a row must be one that "
                 f"copy.deepcopy copies, and it raised {type(exc).__name__}: {exc}; keep plain "
                 "values in the row"
             ) from exc
@@ -164,10 +177,15 @@ def _fill(values: list[Any], rows: Sequence[Any], column: Column, problems: dict
         try:
             values[index] = value_of(row, column)
         except DataError as exc:
-            problems.setdefault(index, f": {exc}; mend or remove the row{column.way_out}")
+            problems.setdefault(index, f": {exc}; {_remedy(row, column)}")
         except Exception as exc:  # the row is an object of the user's, whose own code may fail
             reason = f"{type(exc).__name__}: {exc}"
             problems.setdefault(index, f": field {column.path!r} raised {reason}; mend the row")
+
+
+def _remedy(row: object, column: Column) -> str:
+    mend = "mend or remove the row"
+    return column.remedy(mend) if isinstance(row, Mapping) else mend
 
 
 def _rows(shard: Shard) -> InMemoryShard:

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from zephon.errors import ShardError
-from zephon.io.fields import Column, Field, Seen, merged_kind
+from zephon.io.fields import LOOKED_AT, Column, Field, Seen, merged_kind
 from zephon.io.formats.arrow_columns import converted, empty_column, kind_of_type
 from zephon.io.formats.arrow_rows import TableRows
 from zephon.io.formats.file_format import FileFormat
-from zephon.io.formats.first_rows import LOOKED_AT, seen_in_column
+from zephon.io.formats.first_rows import seen_in_column
 from zephon.io.formats.format import (
     DecodedGroup,
     Faults,

@@ -57,7 +57,7 @@ def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) ->
     if not readable:
         raise DatasetError(
             f"{where}: column {path!r} must be {column.wanted}, got {dtype}; name another of "
-            f"{there}, or rewrite the column{column.way_out}"
+            f"{there}, or {column.remedy('rewrite the column')}"
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from zephon.io.fields import Column
 
-CONTENT_VERSION = 1
+CONTENT_VERSION = 2
 """Raised whenever the same file would decode to other columns, faults or messages."""
 
 
@@ -83,7 +83,7 @@ class GroupKey:
         """
         if self._text is None:
             identity, group, first_row, rows, columns, dataset = self._fields
-            named = [[c.path, c.kind, c.missing] for c in columns]
+            named = [[c.path, c.kind, c.missing, c.without] for c in columns]
             parts = [CONTENT_VERSION, identity, _stamp(identity), group, first_row, rows, named]
             parts.append(dataset)
             self._text = json.dumps(parts, default=int).encode()

@@ -26,17 +26,19 @@ class Pack(Node):
 
     tokens_field: the field that holds the tokens, resolved, never "auto"; None: a function
     measures rows. aligned: columns of the source with one value a token, packed with them.
-    passed_over: fields that cannot be packed, and why. container: what the source holds lists in.
-    domains: sets of components that share no row; None: all may.
+    passed_over: fields that cannot be packed, and why. without: fields that no row may have, since
+    they would have to be packed, and no row was seen to have them. container: what the source
+    holds lists in. domains: sets of components that share no row; None: all may.
     """
 
-    how: ClassVar[frozenset[str]] = frozenset({"parallelism", "passed_over"})
+    how: ClassVar[frozenset[str]] = frozenset({"parallelism", "passed_over", "without"})
     reorders: ClassVar[bool] = True
     max_length: int
     algorithm: str
     tokens_field: str | None
     aligned: tuple[Column, ...] = ()
     passed_over: tuple[tuple[str, str], ...] = ()
+    without: tuple[str, ...] = ()
     container: str = "list"
     num_bins: int | None = None
     max_sequences_per_bin: int | None = None
@@ -115,7 +117,8 @@ class Pack(Node):
         """The token column and what is aligned with it, where they come from the source."""
         if self.tokens_field is None or super(Pack, self).token_fields():
             return ()
-        return (Column(path=self.tokens_field, kind="tokens"), *self.aligned)
+        tokens = Column(path=self.tokens_field, kind="tokens", without=self.without)
+        return (tokens, *self.aligned)
 
     def token_fields(self) -> tuple[str, ...]:
         """The token field and what is aligned with it."""

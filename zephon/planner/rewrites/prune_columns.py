@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zephon.planner.logical import Fetch, Node
-from zephon.planner.tree import source_first, transform_up, whole_rows_needed
+from zephon.planner.tree import columns_read, source_first, transform_up, whole_rows_needed
 
 
 def prune_columns(plan: Node) -> Node:
     """Name the columns that Fetch reads; whole rows only if they reach the top, or who asks."""
     steps = source_first(plan)[1:]
-    columns = tuple(dict.fromkeys(column for node in steps for column in node.reads()))
+    columns = columns_read(steps)
     payload = whole_rows_needed(steps)
 
     def narrow(node: Node) -> Node:
