@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from zephon.types import BatchRows, SampleBatch, Spans, TokenField
+from tests.columns_by_hand import columns_of
+from zephon.types import SampleBatch
 
 PAD = 0
 
@@ -33,73 +34,36 @@ class Row:
     padding: int = 0
 
 
-class Sources:
-    """Rows of a dataset as the engine keeps them: every look gives a fresh dict."""
-
-    def __init__(self, rows):
-        self.rows = rows
-        self.looks = 0
-
-    def __len__(self):
-        return len(self.rows)
-
-    def row(self, i):
-        self.looks += 1
-        return {**self.rows[i]}
-
-
 def rows_of(
     rows, packing, *, positions=False, flags=None, pad=PAD, payload=False, name="input_ids", **more
 ):
     """Lay rows out as columns. flags: the name of a field with one value a token."""
     pieces = [piece for row in rows for piece in row.pieces]
     pads = [row.padding if packing == "flat" else 0 for row in rows]
-    tokens, flagged, at = [], [], []
-    offsets = [0]
-    for row, padding in zip(rows, pads, strict=True):
-        for piece in row.pieces:
-            tokens += piece.tokens
-            flagged += piece.flags
-            at += range(len(piece.tokens))
-        tokens += [pad] * padding
-        flagged += [0] * padding
-        at += range(padding)
-        offsets.append(len(tokens))
-    bounds = np.array(offsets)
-    fields = {name: TokenField(np.array(tokens, np.int64), bounds)}
-    if flags:
-        fields[flags] = TokenField(np.array(flagged, np.int64), bounds)
+    fields = {name: [], **({flags: []} if flags else {})}
     if positions:
-        fields["positions"] = TokenField(np.array(at, np.int32), bounds)
-    count = len(pieces)
-    spans = Spans(
-        row_splits=np.cumsum([0, *(len(row.pieces) for row in rows)]),
-        start=np.array([piece.start for piece in pieces], np.int64),
-        length=np.array([len(piece.tokens) for piece in pieces], np.int64),
-        closes=np.array([piece.ends for piece in pieces], bool),
-        component=np.zeros(count, np.int32),
-        dataset_id=np.zeros(count, np.int64),
-        shard_id=np.zeros(count, np.int64),
-        row=np.arange(count),
-        ordinal=np.arange(count),
-        child=np.full(count, -1, np.int32),
-    )
+        fields["positions"] = []
+    for row, padding in zip(rows, pads, strict=True):
+        fields[name].append([t for piece in row.pieces for t in piece.tokens] + [pad] * padding)
+        if flags:
+            fields[flags].append([f for piece in row.pieces for f in piece.flags] + [0] * padding)
+        if positions:
+            sizes = [*(len(piece.tokens) for piece in row.pieces), padding]
+            fields["positions"].append([at for size in sizes for at in range(size)])
     settings = {
-        "masks": (),
-        "container": "list",
-        "chunk_size": 16384,
         "pad_token_id": pad,
-        "pad_to_longest": False,
         "pack_payloads": "keep_list" if packing == "sequences" else None,
     }
-    return BatchRows(
-        fields=fields,
-        tokens_field=name,
-        spans=spans,
-        lane=np.zeros(len(rows), np.int64),
-        padding=np.array(pads, np.int64) if packing == "flat" else None,
+    return columns_of(
+        fields,
+        [[len(piece.tokens) for piece in row.pieces] for row in rows],
+        name=name,
+        types={"positions": np.int32},
+        starts=[piece.start for piece in pieces],
+        ends=[piece.ends for piece in pieces],
+        padding=pads if packing == "flat" else None,
         packing=packing,
-        payload=Sources([piece.source for piece in pieces]) if payload else None,
+        payload=[piece.source for piece in pieces] if payload else None,
         **{**settings, **more},
     )
 

@@ -17,14 +17,18 @@ def lengths_of(rows):
 
 @given(ROWS)
 def test_rows_laid_end_to_end_are_found_by_their_offsets(rows):
-    values, offsets = collate.concatenate([np.array(row, np.int64) for row in rows])
+    values, offsets = collate.concatenate(
+        [np.array(row, np.int64) for row in rows], np.dtype(np.int64)
+    )
     found = [values[a:b].tolist() for a, b in pairwise(offsets)]
     assert found == rows
 
 
 @given(ROWS, st.integers(-3, 3), st.integers(0, 3))
 def test_padding_fills_behind_each_row(rows, fill, more):
-    values, offsets = collate.concatenate([np.array(row, np.int64) for row in rows])
+    values, offsets = collate.concatenate(
+        [np.array(row, np.int64) for row in rows], np.dtype(np.int64)
+    )
     width = max(map(len, rows)) + more
     expected = [row + [fill] * (width - len(row)) for row in rows]
     assert collate.pad_rows(values, offsets, width, fill).tolist() == expected
@@ -35,6 +39,8 @@ def test_padding_that_the_values_cannot_hold_widens_them():
     padded = collate.pad_rows(values, np.array([0, 1, 3]), 2, 50256)
     assert padded.tolist() == [[200, 50256], [1, 2]]
     assert collate.pad_rows(values > 1, np.array([0, 1, 3]), 2, 0).dtype == bool
+    wide = collate.pad_rows(np.array([2**62 + 1]), np.array([0, 1]), 2, 2**62)
+    assert wide.tolist() == [[2**62 + 1, 2**62]]
 
 
 def test_a_stack_is_a_view_that_starts_where_the_offsets_say():
@@ -65,9 +71,11 @@ def test_masks_and_tails_are_each_other_s_opposite(rows, data):
 
 def test_tails_are_numbered_from_zero_and_go_on_from_padding_that_is_there():
     positions = np.array([[0, 1, 2, 3], [0, 1, 9, 9], [0, 5, 9, 9]], np.int32)
-    collate.number_tails(positions, np.array([0, 2, 3]), np.array([0, 2, 2]))
+    positions = collate.number_tails(positions, np.array([0, 2, 3]), np.array([0, 2, 2]))
     assert positions.tolist() == [[0, 1, 2, 3], [0, 1, 0, 1], [0, 5, 1, 2]]
-    assert positions.dtype == np.int32
+    assert positions.dtype == np.int64
+    small = collate.number_tails(np.zeros((1, 300), np.uint8), np.array([300]), np.array([299]))
+    assert small[0].tolist() == list(range(300))  # a byte has no room for these
 
 
 def test_a_shift_makes_two_arrays_of_their_own():
@@ -83,7 +91,7 @@ def test_a_shift_makes_two_arrays_of_their_own():
 
 
 def test_columns_are_numbered_in_memory_of_their_own():
-    numbers = collate.number_columns(2, 3, np.dtype(np.int64))
+    numbers = collate.number_columns(2, 3)
     numbers[0, 0] = 9
     assert numbers.tolist() == [[9, 1, 2], [0, 1, 2]]
 

@@ -262,7 +262,7 @@ def test_a_plain_row_keeps_the_identity_of_its_document():
     assert first.lineage == ()
     assert second.lineage == (1,)
     assert first.contributors is None
-    assert first.tags == {}
+    assert list(first.tags) == ["_placement"]
     assert SampleBatch.from_rows(rows).lineage_paths == [(), (1,)]
 
 

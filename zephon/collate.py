@@ -20,11 +20,14 @@ Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def concatenate(rows: Sequence[Values]) -> tuple[Values, Counts]:
-    """Lay rows end to end: values, shape [tokens, ...], and offsets, shape [rows + 1]. Copies."""
+def concatenate(rows: Sequence[Values], dtype: np.dtype[Any]) -> tuple[Values, Counts]:
+    """Lay rows end to end: values, shape [tokens, ...], and offsets, shape [rows + 1]. Copies.
+
+    dtype: of the values; that it holds all of them is for the caller to know.
+    """
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(row) for row in rows], out=offsets[1:])
-    return np.concatenate(rows), offsets
+    return np.concatenate(rows, dtype=dtype, casting="unsafe"), offsets
 
 
 def unequal_rows(lengths: Counts) -> tuple[int, int] | None:
@@ -47,18 +50,22 @@ def pad_rows(values: Values, offsets: Counts, width: int, fill: int) -> Values:
         shape [rows, width, ...], of the type of ``values``, or of a wider one that holds ``fill``.
     """
     lengths = np.diff(offsets)
-    dtype = np.result_type(values.dtype, np.min_scalar_type(fill)) if fill else values.dtype
+    dtype = values.dtype
+    if fill and not (dtype.kind in "iu" and fill <= np.iinfo(dtype).max):
+        dtype = np.result_type(dtype, np.int64)  # float64 where the values are floats
     padded = np.full((len(lengths), width, *values.shape[1:]), fill, dtype)
     padded[~tail(width, width - lengths)] = values[offsets[0] : offsets[-1]]
     return padded
 
 
 def number_tails(positions: Values, trailing: Counts, missing: Counts) -> Values:
-    """Number the last ``missing`` columns of each row in place; give it back.
+    """Number the last ``missing`` columns of each row, in a copy that has room for the numbers.
 
     They go on where the numbers of the last ``trailing`` columns, counted from 0, have come to.
     """
     width = positions.shape[1]
+    dtype = positions.dtype
+    positions = positions.astype(dtype if dtype == np.uint64 else np.result_type(dtype, np.int64))
     numbers = np.arange(width) - (width - trailing)[:, None]
     np.copyto(positions, numbers, where=tail(width, missing), casting="unsafe")
     return positions
@@ -105,9 +112,9 @@ def shift(tokens: Values, dtype: np.dtype[Any]) -> tuple[Values, Values]:
     return own(tokens[:, :-1], dtype), own(tokens[:, 1:], dtype)
 
 
-def number_columns(rows: int, width: int, dtype: np.dtype[Any]) -> Values:
-    """Number the columns 0 to width - 1 in every row: new memory, shape [rows, width]."""
-    return np.tile(np.arange(width, dtype=dtype), (rows, 1))
+def number_columns(rows: int, width: int) -> Counts:
+    """Number the columns 0 to width - 1 in every row: new memory, int64, shape [rows, width]."""
+    return np.tile(np.arange(width), (rows, 1))
 
 
 def zeros(positions: Values) -> Counts:

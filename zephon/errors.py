@@ -74,5 +74,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     'known are: a, b'
     """
     names = sorted(known)
+    if not names:
+        return "there are none to choose from"
     close = difflib.get_close_matches(word, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known are: {', '.join(names)}"

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from zephon.errors import MissingExtraError, PlanError
 
+_EXACT = 2**53  # up to here a float64 holds every whole number
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -28,6 +30,7 @@ class Target:
     tensor: the torch type that token fields leave in; None: no tensors.
     lists: True when everything leaves as nested lists.
     low, high: every whole number from low to high is exact in the type.
+    largest: the largest finite value of the type.
     whole: the type holds whole numbers only.
     """
 
@@ -38,6 +41,7 @@ class Target:
     lists: bool
     low: int
     high: int
+    largest: float
     whole: bool
 
 
@@ -56,7 +60,7 @@ def target_of(dtype: Any) -> Target:
     except TypeError:
         raise PlanError(
             "to_training: dtype must be 'auto', a torch or NumPy type of numbers, or None for "
-            f"lists, got {dtype!r}"
+            f"lists, got {dtype!r}; leave dtype out for int64"
         ) from None
 
 
@@ -73,19 +77,24 @@ def _target_of(dtype: Any) -> Target:
 
 
 def _numpy_target(dtype: np.dtype[Any], *, lists: bool = False) -> Target:
-    low, high = _exact_range(dtype.kind in "iu", dtype.kind == "f", np, dtype)
-    return Target(str(dtype), dtype, False, None, lists, low, high, whole=dtype.kind != "f")
+    floating = dtype.kind == "f"
+    low, high = _exact_range(dtype.kind in "iu", floating, np, dtype)
+    largest = float(np.finfo(dtype).max) if floating else float(high)
+    return Target(str(dtype), dtype, False, None, lists, low, high, largest, whole=not floating)
 
 
 def _torch_target(dtype: Any) -> Target:
     torch = _torch()
     floating = dtype.is_floating_point
     whole = not (floating or dtype.is_complex or dtype == torch.bool)
-    low, high = _exact_range(whole, floating, torch, dtype)
     plain = str(dtype).removeprefix("torch.")
     narrows = not hasattr(np, plain)  # bfloat16 and the like: float32 until the very end
+    if whole and narrows:
+        raise TypeError(dtype)  # quantized, or whole numbers of a few bits
+    low, high = _exact_range(whole, floating, torch, dtype)
+    largest = float(torch.finfo(dtype).max) if floating else float(high)
     array = np.dtype(np.float32 if narrows else plain)
-    return Target(str(dtype), array, narrows, dtype, False, low, high, whole)
+    return Target(str(dtype), array, narrows, dtype, False, low, high, largest, whole)
 
 
 def _exact_range(whole: bool, floating: bool, library: Any, dtype: Any) -> tuple[int, int]:
@@ -99,16 +108,48 @@ def _exact_range(whole: bool, floating: bool, library: Any, dtype: Any) -> tuple
 
 
 def misfit(values: NDArray[Any], target: Target) -> Any:
-    """Find a value that the target type would change; None when every value survives."""
-    if not values.size or (not target.narrows and np.can_cast(values.dtype, target.array)):
+    """Find a value that the target type would change; None when every value survives.
+
+    A fraction that a narrower float rounds counts as kept; one that becomes infinite does not.
+    """
+    if not values.size or (target.whole and np.can_cast(values.dtype, target.array)):
         return None
     if values.dtype.kind != "f":
-        low, high = values.min(), values.max()
-        return low if low < target.low else high if high > target.high else None
-    if not target.whole:
-        return None  # a fraction is rounded, as in any narrowing of floats
-    bad = ~((values >= target.low) & (values <= target.high) & (np.trunc(values) == values))
+        return _outside(values, target.low, target.high)
+    # In float64 at least: a float32 or a float16 next to a bound would round to the bound.
+    wide = values.astype(np.result_type(values.dtype, np.float64), copy=False)
+    if target.whole:  # high + 1 is a power of two, and exact where high itself is not
+        bad = ~((wide >= float(target.low)) & (wide < float(target.high + 1)))
+        bad |= np.trunc(wide) != wide
+    else:
+        bad = np.isfinite(wide) & (np.abs(wide) > target.largest)
     return values[bad][0] if bad.any() else None
+
+
+def _outside(values: NDArray[Any], low: int, high: int) -> Any:
+    least, most = values.min(), values.max()
+    return least if least < low else most if most > high else None
+
+
+def common_type(arrays: Sequence[NDArray[Any]]) -> np.dtype[Any]:
+    """Give the type that holds the values of all arrays, if one does; empty ones do not count.
+
+    Signed and unsigned whole numbers of 64 bits meet in int64; whole numbers and fractions in a
+    float. ``changed_by`` says whether an array's values survive that.
+    """
+    types = {array.dtype for array in arrays if array.size} or {arrays[0].dtype}
+    if len(types) == 1:
+        return types.pop()
+    common = np.result_type(*types)
+    whole = all(dtype.kind in "biu" for dtype in types)
+    return np.dtype(np.int64) if whole and common.kind == "f" else common
+
+
+def changed_by(values: NDArray[Any], dtype: np.dtype[Any]) -> Any:
+    """Find a value that a cast to a type of ``common_type`` would change; None if all survive."""
+    if values.dtype == dtype or values.dtype.kind not in "iu" or not values.size:
+        return None
+    return _outside(values, *_exact_range(dtype.kind in "iu", dtype.kind == "f", np, dtype))
 
 
 def typed(values: NDArray[Any], target: Target) -> Any:
@@ -144,18 +185,32 @@ def joined(values: Sequence[Any], container: str) -> Any:
 
     Raises:
         TypeError: a value is of another type; the message names that type.
-        ValueError: their shapes or types do not go together.
+        ValueError: their shapes or types do not go together, or one type does not hold all values.
     """
     kind = np.ndarray if container == "np" else _torch().Tensor
     for value in values:
         if not isinstance(value, kind):
             raise TypeError(type(value).__name__)
     if container == "np":
-        return np.concatenate(values)
+        common = common_type(values)
+        for value in values:
+            _check_kept(changed_by(value, common) if common.kind in "biuf" else None, common)
+        return np.concatenate(values, dtype=common, casting="unsafe")
     try:
-        return _torch().cat(tuple(values))
+        made = _torch().cat(tuple(values))
     except RuntimeError as error:
         raise ValueError(str(error)) from error
+    if made.is_floating_point():
+        _, high = _exact_range(False, True, _torch(), made.dtype)
+        for value in values:
+            if value.numel() and not value.is_floating_point() and not value.is_complex():
+                _check_kept(_outside(value.cpu().numpy(), -high, high), made.dtype)
+    return made
+
+
+def _check_kept(changed: Any, dtype: object) -> None:
+    if changed is not None:
+        raise ValueError(f"{changed}, which {dtype} cannot hold exactly,")
 
 
 def is_array(value: Any) -> bool:
@@ -164,14 +219,35 @@ def is_array(value: Any) -> bool:
 
 
 def numbers(value: Any) -> NDArray[Any] | None:
-    """View or copy a payload value as a NumPy array; None if it does not hold plain numbers."""
+    """View or copy a payload value as a NumPy array; None if it does not hold plain numbers.
+
+    Whole numbers stay exact: a list of them is int64 or uint64, and None if neither holds all, or
+    if fractions among them make floats of numbers that are too large for that.
+    """
     try:
         array = np.asarray(_without_torch(value))
     except (ValueError, TypeError, OverflowError):
         return None  # nested lists of unequal length, or objects that refuse
-    if not array.size and not is_array(value):
+    if is_array(value):
+        return array if array.dtype.kind in "biuf" else None
+    if not array.size:
         return array.astype(np.int64)  # an empty list has no type of its own
+    if array.dtype.kind == "f" and (np.abs(array) >= _EXACT).any():
+        return _exact(np.asarray(value, dtype=object), array)
     return array if array.dtype.kind in "biuf" else None
+
+
+def _exact(items: NDArray[Any], array: NDArray[Any]) -> NDArray[Any] | None:
+    """Read a list again that became floats though it holds large numbers."""
+    flat = items.reshape(-1).tolist()
+    if items.shape != array.shape:
+        return None
+    if all(isinstance(item, (int, np.integer)) for item in flat):
+        low, high = min(map(int, flat)), max(map(int, flat))
+        whole = np.int64 if high < 2**63 else np.uint64
+        return items.astype(whole) if np.iinfo(whole).min <= low else None
+    changed = any(isinstance(item, (int, np.integer)) and abs(int(item)) > _EXACT for item in flat)
+    return None if changed else array
 
 
 def _without_torch(value: Any) -> Any:

@@ -28,6 +28,7 @@ from zephon.batches.identity import (
     SamplePayloadDict,
     ShardId,
 )
+from zephon.batches.own_copies import own_copy
 from zephon.batches.record import SampleRecord, is_unread
 from zephon.batches.row_records import payload_of, record_of
 from zephon.batches.training import training_dict
@@ -81,10 +82,16 @@ class SampleBatch:
         TypeError: something else than a record is among them.
     """
 
-    __slots__ = ("__weakref__", "_built", "_rows")
+    __slots__ = ("__weakref__", "_built", "_mixture", "_rows")
 
     def __init__(self, records: Iterable[SampleRecord]) -> None:
         self._rows: BatchRows | None = None
+        self._mixture: Mapping[str, float] | None = None
+        if not isinstance(records, Iterable):
+            raise TypeError(
+                f"SampleBatch: records must be a list of SampleRecord, got {records!r}; write "
+                "SampleBatch([record])"
+            )
         self._built: dict[str, tuple[SampleRecord, ...]] = {"records": tuple(records)}
         for i, record in enumerate(self._built["records"]):
             if not isinstance(record, SampleRecord):
@@ -99,6 +106,7 @@ class SampleBatch:
         batch = cls.__new__(cls)
         batch._rows = rows
         batch._built = {}
+        batch._mixture = rows.target_mixture
         return batch
 
     @property
@@ -132,8 +140,7 @@ class SampleBatch:
         They are those of that record's lane. None where nobody knows, as for a batch that was made
         of records.
         """
-        rows = self._rows
-        return None if rows is None or rows.target_mixture is None else dict(rows.target_mixture)
+        return None if self._mixture is None else dict(self._mixture)
 
     @property
     def lineage_paths(self) -> list[LineagePath]:
@@ -168,8 +175,9 @@ class SampleBatch:
         """Stack the records into what a training step takes.
 
         Args:
-            tokens_field: the field with the token ids; "auto" takes the first that is there of
-                input_ids, tokens, token_ids, ids. The output is called input_ids all the same.
+            tokens_field: the field with the token ids; "auto" takes the one that the pipeline
+                packed or tokenized, else the first that is there of input_ids, tokens, token_ids,
+                ids. The output is called input_ids all the same.
             return_labels: shift: input_ids lose their last token, labels their first. Pack to one
                 token more than the model's context.
             dtype: of tokens, labels, positions and extra fields. "auto" is torch.long where torch
@@ -201,14 +209,21 @@ class SampleBatch:
                 ``pack_flat``; None refuses such rows.
             pad_token_id: what ``pad_to`` pads with; None: the batch's own, else 0.
             collate_fields: payload fields that no array holds (images, bytes, nested values), each
-                with a function that makes the output of that name from a list of the rows' values.
-                A row of ``pack_sequences`` gives a list, one value a document, None for a
-                document that has none.
+                with a function that makes the output of that name from a list of the rows' values,
+                its own to change. Every row must have the field. A row of ``pack_sequences`` gives
+                a list, one value a document, None for a document that has none, such as one that
+                was cut.
             unknown: refused, with the nearest name that is known.
+
+        A loss_mask and positions of the data act where they were packed with the tokens, or where
+        nothing was packed. With ``pack_sequences``, fields of the source rows that were not packed
+        are there to be named in ``extra_fields`` and ``collate_fields``; a loss_mask that is made
+        of them later acts beside "packed_samples" in the payload, one value a token of the row.
 
         Where documents begin is known from what packing placed. No token value moves a boundary,
         padding may have the id of the end of a document, and cu_seqlens, document_ids and the
-        masks agree. Records that a user made say it by positions that are 0 there. Which of them
+        masks agree. Rows that nothing packed are one document each, or say it, as records that a
+        user made do, by positions that are 0 where a document begins. Which of them
         keeps documents apart depends on the attention: cu_seqlens and max_seqlen for
         variable-length kernels, document_ids for a block mask (two tokens see each other if their
         ids are equal); positions alone do in neither.
@@ -251,11 +266,10 @@ class SampleBatch:
         )
         rows = self._unchanged()
         if rows is None:
-            return training_dict(TrainingRows.of_records(self.records, self._rows), options)
-        if callable(rows.pack_payloads):  # only that function knows what the rows hold
-            records = [record_of(rows, i) for i in range(len(rows))]
-            return training_dict(TrainingRows.of_records(records, rows), options)
-        return training_dict(TrainingRows.of_columns(rows), options)
+            return training_dict(TrainingRows.of_records(self.records), options)
+        collated = options.collate_fields
+        named = {*options.extra_fields, *({tokens_field} - {"auto"})}
+        return training_dict(TrainingRows.of_columns(rows, named=named, collated=collated), options)
 
     def collate(self, function: Callable[[list[SamplePayload]], Collated]) -> Collated:
         """Call a function with the list of all payloads; return what it returns.
@@ -263,8 +277,7 @@ class SampleBatch:
         For batches that hold no tokens, or whose payloads need more than ``to_training`` does.
 
         Args:
-            function: takes the payloads in order, its own to keep and to change where an engine
-                made them.
+            function: takes the payloads in order, its own to keep and to change.
 
         Raises:
             TypeError: it cannot be called.
@@ -276,7 +289,7 @@ class SampleBatch:
             )
         rows = self._unchanged()
         if rows is None:
-            return function([record.payload for record in self.records])
+            return function([own_copy(record.payload) for record in self.records])
         return function([payload_of(rows, i) for i in range(len(rows))])
 
     def __len__(self) -> int:
@@ -294,10 +307,10 @@ class SampleBatch:
         lanes = ", ".join(map(str, sorted(set(self.lane_ids)))) or "none"
         return f"SampleBatch({len(self)} records, lanes: {lanes})"
 
-    def __reduce__(self) -> tuple[Callable[..., SampleBatch], tuple[Any]]:
+    def __reduce__(self) -> tuple[Callable[..., SampleBatch], tuple[Any, ...]]:
         rows = self._unchanged()
         if rows is None or callable(rows.pack_payloads):  # a function may not travel
-            return (SampleBatch, (self.records,))
+            return (_of_records, (self.records, self._mixture))
         return (SampleBatch.from_rows, (rows,))
 
     def _unchanged(self) -> BatchRows | None:
@@ -311,6 +324,14 @@ class SampleBatch:
     ) -> list[Any]:
         rows = self._unchanged()
         return [look(record.meta) for record in self.records] if rows is None else read(rows)
+
+
+def _of_records(
+    records: tuple[SampleRecord, ...], mixture: Mapping[str, float] | None
+) -> SampleBatch:
+    batch = SampleBatch(records)
+    batch._mixture = mixture  # pyright: ignore[reportPrivateUsage]
+    return batch
 
 
 StreamItem: TypeAlias = SampleRecord | SampleBatch

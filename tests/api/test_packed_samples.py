@@ -85,6 +85,12 @@ def test_the_meta_of_a_packed_row_names_no_padding():
         "packing_efficiency": 0.5,
         "padding_length": None,
     }
+    assert first.tags["_placement"] == {
+        "lengths": (3, 2),
+        "tokens_field": "input_ids",
+        "fields": ("input_ids",),
+        "pad_token_id": 0,
+    }
     assert first.padding_length is None
     assert first.lineage == (0,)
     assert first.component_sample_counts == {0: 2}
@@ -226,6 +232,24 @@ def test_no_source_row_is_decoded_that_nobody_asks_for():
     assert rows.payload.looks == 0
 
 
+def test_no_more_pieces_are_looked_at_than_a_row_has():
+    """A batch of many short rows: what a row costs does not grow with the others."""
+    seen = []
+
+    class Watched(np.ndarray):
+        def __getitem__(self, key):
+            found = super().__getitem__(key)
+            seen.append(np.size(found))
+            return found
+
+    rows = rows_of([Row([Piece([1]), Piece([2])]) for _ in range(50)], "sequences", payload=True)
+    spans = dataclasses.replace(rows.spans, start=rows.spans.start.view(Watched))
+    batch = SampleBatch.from_rows(dataclasses.replace(rows, spans=spans))
+    assert len(batch.records[7].payload["packed_samples"]) == 2
+    assert seen
+    assert max(seen) <= 2
+
+
 def test_positions_of_the_documents_themselves_are_handed_on():
     batch = user_batch([{"ids": [1, 2], "positions": [5, 6]}, {"ids": [3], "positions": [7]}])
     out = batch.to_training(return_cu_seqlens=True, dtype=None)
@@ -275,7 +299,7 @@ def test_fields_beside_the_packed_samples_come_first():
         ([[{"ids": [1]}, {"text": "x"}]], "'ids' must be in every document .* document 1 of row 0"),
         ([[{"ids": [1]}, {"ids": "x"}]], "'ids' of document 1 of row 0 must be a list .* got str"),
         ([[{"ids": [1]}, {"ids": 4}]], "'ids' of document 1 of row 0 must be a list .* got int"),
-        ([[{"ids": [1]}, {"ids": [[4]]}]], r"'ids' must have one shape .* \(1,\) and \(1, 1\)"),
+        ([[{"ids": [1]}, {"ids": [[4]]}]], r"'ids' must have one shape .* \(1, 1\) in document 1"),
         ([[{"text": "x"}]], "tokens_field='auto' looks for .* and the rows have text; tokenize fi"),
     ],
 )

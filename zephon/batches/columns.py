@@ -67,9 +67,9 @@ class Spans:
     child: NDArray[np.int32]
     ends: NDArray[np.bool_] | None = None
 
-    def are_whole(self) -> NDArray[np.bool_]:
-        """Say which pieces are all of their document, shape [spans]."""
-        return (self.start == 0) & (self.closes if self.ends is None else self.ends)
+    def are_whole(self, some: slice) -> NDArray[np.bool_]:
+        """Say which pieces of some are all of their document, shape [pieces]."""
+        return (self.start[some] == 0) & (self.closes if self.ends is None else self.ends)[some]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Where the documents of each row begin: the one source of bounds, document ids and masks.
 
-What a packer placed is known by the spans of the engine's columns, or by the list of documents in
-a record of ``pack_sequences``. A record that only has positions is read by these: a segment begins
-where they are 0. No rule here looks at a token.
+What a packer placed is known by the spans of the engine's columns, by the list of documents in a
+record of ``pack_sequences``, or by the tag that a packed record has. Rows that no packer placed,
+or that were changed so that they no longer hold what it placed, are read by their positions: a
+segment begins where these are 0. No rule here looks at a token.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from zephon import collate
 from zephon.batches.grid import Grid
-from zephon.batches.packed_samples import Pieces
+from zephon.batches.placements import Pieces
 from zephon.batches.training_rows import TrainingRows
 from zephon.errors import DataError
 
@@ -35,15 +36,17 @@ def segment_starts(
     Raises:
         DataError: positions that do not begin at 0, or documents that do not make up the row.
     """
+    content = _content(rows, grid)
     pieces = rows.placed(tokens)
     if pieces is None:
-        positions = rows.field("positions")
-        if positions is not None:
-            return _by_positions(grid.positions(positions), asked)
-        pieces = rows.tagged(_content(rows, grid))
+        pieces = rows.tagged(tokens, content)
+        if pieces is None or not rows.all_packed or _misplaced(pieces, content) is not None:
+            positions = rows.acting("positions")
+            if positions is not None:
+                return _by_positions(grid.positions(positions), asked)
     if pieces is None:
         return None
-    _check(pieces, _content(rows, grid))
+    _check(pieces, content)
     return collate.piece_starts(pieces.lengths, pieces.splits, grid.trailing)
 
 
@@ -58,14 +61,20 @@ def _by_positions(positions: NDArray[np.generic], asked: str) -> NDArray[np.int6
     return collate.zeros(positions)
 
 
-def _check(pieces: Pieces, content: NDArray[np.int64]) -> None:
+def _misplaced(pieces: Pieces, content: NDArray[np.int64]) -> tuple[int, int] | None:
+    """Find a row that its documents do not fill: its number, and their tokens."""
     ends = np.concatenate([[0], np.cumsum(pieces.lengths)])
     sums = ends[pieces.splits[1:]] - ends[pieces.splits[:-1]]
     differs = sums != content
-    if differs.any():
-        i = int(differs.argmax())
+    return (int(differs.argmax()), int(sums[differs.argmax()])) if differs.any() else None
+
+
+def _check(pieces: Pieces, content: NDArray[np.int64]) -> None:
+    misplaced = _misplaced(pieces, content)
+    if misplaced is not None:
+        i, tokens = misplaced
         raise DataError(
-            f"to_training: row {i} was packed from documents of {sums[i]} tokens and holds "
+            f"to_training: row {i} was packed from documents of {tokens} tokens and holds "
             f"{content[i]}; give rows that were changed positions that are 0 where a document "
             "begins"
         )

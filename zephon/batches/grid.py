@@ -79,7 +79,7 @@ class Grid:
         """Lay out positions; those of padding that the matrix adds go on from the row's own."""
         positions = self.matrix("positions", field)
         if self.missing is not None and self.trailing is not None:
-            collate.number_tails(positions, self.trailing, self.missing)
+            return collate.number_tails(positions, self.trailing, self.missing)
         return positions
 
     def tail(self) -> NDArray[np.bool_]:

@@ -36,7 +36,15 @@ FLUSH_SENTINEL = "_flush_sentinel"
 SOURCE_EXHAUSTED = "_source_exhausted"
 PACKING_METADATA = "_packing_metadata"
 PAD_TOKEN_ID = "_pad_token_id"  # rows of unequal length are padded with it when they are stacked
-PLACEMENT = "_placement"  # of a packed record: tokens of each document in it, and its pad token
+PLACEMENT = "_placement"
+"""How an engine laid out a record, so that it is read like the columns it came from: a dict of
+
+lengths: tokens of each document that was packed into it, a tuple; None: it is one document.
+tokens_field: where its tokens are; None: it is a row of a dataset as it was.
+fields: what was packed with the tokens, a tuple; its documents hold fields of their source rows
+besides. None: there are none such.
+pad_token_id: what ``to_training`` pads with; None: it was not said.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Payload values, one a row, as arrays of numbers."""
+"""Payload values, one a row or one a document, as arrays of numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,27 +12,70 @@ from zephon import collate
 from zephon.batches.columns import TokenField
 from zephon.batches.grid import Field
 from zephon.errors import DataError
-from zephon.tensors import numbers
+from zephon.tensors import changed_by, common_type, numbers
 
 
 def gather(name: str, values: Sequence[Any]) -> Field:
-    """Turn the values of one field, one a row, into arrays of numbers. Copies."""
+    """Turn the values of one field, one a row, into arrays of numbers. Copies.
+
+    Raises:
+        DataError: a value is no array of numbers, or not like those of the other rows.
+    """
     rows: list[NDArray[Any]] = []
     for i, value in enumerate(values):
         array = numbers(value)
         if array is None:
             raise DataError(
                 f"to_training: {name!r} of row {i} must hold numbers of at most 64 bits in one "
-                f"regular array, got {_excerpt(value)}; leave the field out, or convert it with "
-                "map_transform"
+                f"regular array, got {_excerpt(value)}; leave the field out, or name it in "
+                "collate_fields"
             )
         rows.append(array)
-        if array.shape[1:] != rows[0].shape[1:] or array.ndim != rows[0].ndim:
+    if rows[0].ndim:
+        return laid_end_to_end(name, rows, _row)
+    return np.stack(rows, dtype=_one_type(name, rows, _row), casting="unsafe")
+
+
+def laid_end_to_end(
+    name: str, arrays: Sequence[NDArray[Any]], where: Callable[[int], str]
+) -> TokenField:
+    """Lay arrays end to end that have one shape beside their length. Copies.
+
+    Args:
+        name: the field.
+        arrays: at least one.
+        where: names the place of an array, for messages.
+
+    Raises:
+        DataError: their shapes differ, or no type holds the values of all of them exactly.
+    """
+    return TokenField(*collate.concatenate(arrays, _one_type(name, arrays, where)))
+
+
+def _one_type(
+    name: str, arrays: Sequence[NDArray[Any]], where: Callable[[int], str]
+) -> np.dtype[Any]:
+    first = arrays[0]
+    for i, array in enumerate(arrays):
+        if array.ndim != first.ndim or array.shape[1:] != first.shape[1:]:
             raise DataError(
                 f"to_training: {name!r} must have one shape beside its length, got "
-                f"{rows[0].shape} in row 0 and {array.shape} in row {i}; make them alike"
+                f"{first.shape} in {where(0)} and {array.shape} in {where(i)}; make them alike"
             )
-    return np.stack(rows) if not rows[0].ndim else TokenField(*collate.concatenate(rows))
+    common = common_type(arrays)
+    for i, array in enumerate(arrays):
+        changed = changed_by(array, common)
+        if changed is not None:
+            raise DataError(
+                f"to_training: {name!r} must have one type of numbers, got {changed} in "
+                f"{where(i)}, which {common}, the type of all of them together, cannot hold "
+                "exactly; give every row the same type"
+            )
+    return common
+
+
+def _row(i: int) -> str:
+    return f"row {i}"
 
 
 def _excerpt(value: Any) -> str:

@@ -19,7 +19,7 @@ from zephon.batches.identity import (
     SampleMeta,
     SamplePayload,
 )
-from zephon.batches.packed_samples import PACKED_SAMPLES, pack_documents
+from zephon.batches.packed_payload import PACKED_SAMPLES, pack_documents
 from zephon.batches.record import SampleRecord, unread_record
 from zephon.tensors import as_container
 
@@ -72,8 +72,10 @@ def _contributors(spans: Spans, inside: slice, chunk_size: int) -> list[Contribu
 
 
 def _tags(rows: BatchRows, i: int, refs: list[ContributorRef], lengths: list[int]) -> dict:
+    placement = placement_of(rows, i)
     if not rows.packed:
-        return {PAD_TOKEN_ID: rows.pad_token_id} if rows.pad_to_longest else {}
+        longest = {PAD_TOKEN_ID: rows.pad_token_id} if rows.pad_to_longest else {}
+        return {**longest, PLACEMENT: placement}
     padding = None if rows.padding is None else int(rows.padding[i])
     total = sum(lengths)
     width = rows.max_length or total + (padding or 0)
@@ -83,8 +85,21 @@ def _tags(rows: BatchRows, i: int, refs: list[ContributorRef], lengths: list[int
         "packing_efficiency": total / width if width else 0.0,
         "padding_length": padding,
     }
-    placement = {"lengths": tuple(lengths), "pad_token_id": rows.pad_token_id}
     return {PACKING_METADATA: packing, CONTRIBUTORS: tuple(refs), PLACEMENT: placement}
+
+
+def placement_of(rows: BatchRows, i: int) -> dict[str, Any]:
+    """Say how row ``i`` was laid out, under the names that ``PLACEMENT`` lists."""
+    first, last = rows.spans.row_splits[i : i + 2].tolist()
+    # What a function gives is its own word, and without source rows there is nothing to leave out.
+    mixed = rows.packing == "sequences" and rows.payload is not None
+    mixed &= not callable(rows.pack_payloads)
+    return {
+        "lengths": tuple(rows.spans.length[first:last].tolist()) if rows.packed else None,
+        "tokens_field": rows.tokens_field,
+        "fields": (*rows.fields, *rows.masks) if mixed else None,
+        "pad_token_id": rows.pad_token_id,
+    }
 
 
 def payload_of(rows: BatchRows, i: int) -> SamplePayload:
@@ -118,7 +133,7 @@ def _packed(rows: BatchRows, i: int) -> Any:
     spans = rows.spans
     first, last = int(spans.row_splits[i]), int(spans.row_splits[i + 1])
     inside = slice(first, last)
-    whole = spans.are_whole()[inside].tolist()
+    whole = spans.are_whole(inside).tolist()
     names = (spans.dataset_id, spans.shard_id, spans.row)
     sample_ids = list(zip(*(column[inside].tolist() for column in names), strict=True))
     documents: list[dict[str, Any]] = []

@@ -96,7 +96,7 @@ class _Answer:
         options = self._options
         if self._grid.trailing is not None:
             labels[self._grid.tail()[:, 1:]] = options.ignore_index
-        loss_mask = self._rows.field("loss_mask")
+        loss_mask = self._rows.acting("loss_mask")
         if loss_mask is not None:
             unwanted = self._grid.matrix("loss_mask", loss_mask)[:, 1:] == 0
             labels[unwanted] = options.ignore_index
@@ -108,11 +108,10 @@ class _Answer:
 
     def _positions(self) -> dict[str, Any]:
         if self._options.position_mode == "sequence":
-            numbers = collate.number_columns(
-                self._grid.rows, self._width, self._options.target.array
-            )
+            numbers = collate.number_columns(self._grid.rows, self._width)
+            self._check_fit("positions", numbers[:1])
             return {"positions": self._typed(numbers)}
-        field = self._rows.field("positions")
+        field = self._rows.acting("positions")
         if field is not None:
             positions = self._grid.positions(field)
         elif self._rows.lists_documents(self._name) and self._found_starts is not None:
@@ -130,7 +129,7 @@ class _Answer:
                 return {}
             counts = (labels != self._options.ignore_index).astype(np.float32)
             return {"loss_mask": self._untyped(counts)}
-        field = self._rows.field("loss_mask")
+        field = self._rows.acting("loss_mask")
         if field is None:
             return {}
         return {"loss_mask": self._untyped(self._grid.matrix("loss_mask", field))}
@@ -217,13 +216,12 @@ class _Answer:
         return self._untyped(ids)
 
     def _collated(self, name: str, function: Callable[[list[Any]], Any]) -> Any:
-        values = None if name == self._name else self._rows.values(name)
-        if values is None:
-            known = nearest(name, {*map(str, self._rows.names())} - {self._name})
+        if name == self._name:
             raise PlanError(
-                f"to_training: collate_fields must name fields of the payload, got {name!r}; "
-                f"{known}"
+                f"to_training: collate_fields must name fields of the payload, got {name!r}, which "
+                "holds the tokens; they are in input_ids"
             )
+        values = self._rows.values(name)
         try:
             return function(values)
         except Exception as error:

@@ -20,6 +20,11 @@ _NEED_LABELS = (
     *("return_num_valid_tokens", "return_loss_mask", "eos_mask_loss"),
     "mask_document_boundaries",
 )
+_FLAGS = (
+    *("return_labels", "flatten", "return_num_valid_tokens", "return_loss_mask"),
+    *("return_cu_seqlens", "return_padding_mask", "return_document_ids"),
+    *("eos_mask_loss", "mask_document_boundaries"),
+)
 _POSITION_MODES = ("preserve", "sequence")
 
 
@@ -55,7 +60,7 @@ class TrainingOptions:
         if not isinstance(self.tokens_field, str):
             raise PlanError(
                 "to_training: tokens_field must be 'auto' or the name of a field, got "
-                f"{self.tokens_field!r}"
+                f"{self.tokens_field!r}; pass tokens_field='input_ids', or leave it out"
             )
         if self.position_mode not in _POSITION_MODES:
             known = nearest(str(self.position_mode), _POSITION_MODES)
@@ -139,6 +144,11 @@ class TrainingOptions:
                 f"to_training: pad_token_id must be at least 0, got {self.pad_token_id}; pass the "
                 "tokenizer's pad_token_id"
             )
+        if self.pad_token_id > self.target.high:
+            raise PlanError(
+                f"to_training: pad_token_id must fit {self.target.name}, got {self.pad_token_id}; "
+                "pass a wider dtype, or another pad_token_id"
+            )
 
 
 def options_of(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> TrainingOptions:
@@ -160,6 +170,8 @@ def options_of(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> Trai
         checked[name] = _names(name, checked[name])
     checked["rename_fields"] = _renames(checked["rename_fields"])
     checked["collate_fields"] = _functions(checked["collate_fields"])
+    for name in _FLAGS:
+        checked[name] = _flag(name, checked[name])
     checked["ignore_index"] = _whole("ignore_index", checked["ignore_index"])
     for name in ("eos_token_id", "pad_token_id", "pad_to"):
         if checked[name] is not None and not (name == "pad_to" and isinstance(checked[name], str)):
@@ -181,7 +193,17 @@ def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
             f"to_training: {argument} must be a list or tuple of names, got {names!r}; "
             f"write {argument}=({names!r},)"
         )
-    return tuple(names)
+    listed = tuple(names)
+    for name in listed:
+        _check_name(argument, name)
+    return listed
+
+
+def _check_name(argument: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(
+            f"to_training: {argument} must hold names of fields, got {name!r}; write {str(name)!r}"
+        )
 
 
 def _renames(renames: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -192,6 +214,9 @@ def _renames(renames: Mapping[str, str] | None) -> Mapping[str, str]:
             "to_training: rename_fields must be a dict from old names to new ones, got "
             f"{renames!r}; write rename_fields={{'input_ids': 'tokens'}}"
         )
+    for pair in renames.items():
+        for name in pair:
+            _check_name("rename_fields", name)
     return renames
 
 
@@ -204,6 +229,7 @@ def _functions(functions: Any) -> Mapping[str, Callable[[list[Any]], Any]]:
             f"got {functions!r}; write collate_fields={{'image': stack_images}}"
         )
     for name, function in functions.items():
+        _check_name("collate_fields", name)
         if not callable(function):
             raise TypeError(
                 f"to_training: collate_fields[{name!r}] must be a function of the rows' values, "
@@ -212,7 +238,18 @@ def _functions(functions: Any) -> Mapping[str, Callable[[list[Any]], Any]]:
     return functions
 
 
+def _flag(argument: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise PlanError(
+            f"to_training: {argument} must be True or False, got {value!r}; pass {argument}=True "
+            "to have it"
+        )
+    return bool(value)
+
+
 def _whole(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise PlanError(f"to_training: {argument} must be an int, got {value!r}")
+        raise PlanError(
+            f"to_training: {argument} must be an int, got {value!r}; pass a whole number"
+        )
     return int(value)

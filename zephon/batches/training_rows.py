@@ -1,16 +1,16 @@
 """The rows of one batch as ``to_training`` reads them.
 
-Fields are found by name, in the engine's columns first, then in payloads, then in the documents
-that a payload lists as packed samples; always they come as one array of values and one of offsets.
-Each error here names the row.
+Fields are found by name, in the engine's columns where these hold all that is asked for, else in
+the payloads of records, and in the documents that a payload lists as packed samples; always they
+come as one array of values and one of offsets. Records say the same as the columns that they were
+made from, whether somebody looked at them, pickled them or put them into another batch: their tags
+say how they were laid out. Each error here names the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,13 @@ from numpy.typing import NDArray
 from zephon.batches.columns import BatchRows, TokenField, column_of, sample_ids
 from zephon.batches.grid import Field
 from zephon.batches.identity import PAD_TOKEN_ID, PLACEMENT, SampleId
-from zephon.batches.packed_samples import PACKED_SAMPLES, PackedSamples, Pieces
+from zephon.batches.own_copies import own_copy
+from zephon.batches.packed_payload import PACKED_SAMPLES
+from zephon.batches.packed_samples import PackedSamples
 from zephon.batches.payload_values import gather
+from zephon.batches.placements import Pieces, Placements
 from zephon.batches.record import SampleRecord
+from zephon.batches.row_records import payload_of, placement_of
 from zephon.batches.token_fields import TOKEN_FIELDS
 from zephon.errors import DataError, PlanError, nearest
 from zephon.tensors import is_array
@@ -31,95 +35,116 @@ from zephon.tensors import is_array
 class TrainingRows:
     """The rows of one batch.
 
-    payloads: one a row; None: every field is in ``columns``.
-    columns: the engine's batch, whose fields lie over the payloads; None: records.
+    columns: the engine's batch, where its columns are all that is needed; None: records.
+    payloads: one a record; () for columns.
     samples: the documents of each row, where payloads list them.
-    tags: of each record's meta; () for columns.
+    placements: how an engine laid out each record; empty for columns.
     padding: pad tokens at the end of each row, shape [rows], int64; None: no row has any.
     pad_token_id: the batch's own; None: it has none.
     pads_to_longest: rows of unequal length are padded without being asked to.
-    one_document: every row is known to be one document, and no packer made it.
+    fresh: nobody else has the payloads.
     """
 
     ids: list[SampleId]
-    payloads: Sequence[Any] | None
     columns: BatchRows | None
+    payloads: Sequence[Any]
     samples: PackedSamples | None
-    tags: Sequence[Mapping[str, Any]]
+    placements: Placements
     padding: NDArray[np.int64] | None
     pad_token_id: int | None
     pads_to_longest: bool
-    one_document: bool
+    fresh: bool
 
     @classmethod
-    def of_columns(cls, rows: BatchRows) -> TrainingRows:
-        """Read an engine's batch: no record is made; payloads only where the batch kept some."""
-        below = None if rows.packing == "sequences" else rows.payload
-        payloads = None if below is None else [below.row(i) for i in range(len(rows))]
-        if rows.fields and payloads is not None:
-            payloads = [row if isinstance(row, Mapping) else {} for row in payloads]
+    def of_columns(
+        cls, rows: BatchRows, *, named: Collection[str], collated: Collection[str]
+    ) -> TrainingRows:
+        """Read an engine's batch: no record is made where columns hold all that is asked for.
+
+        Args:
+            rows: of the batch.
+            named: fields that the caller names: the token field but for "auto", and extra fields.
+            collated: fields whose values a function gets as a record holds them.
+        """
+        rows = _as_lists_read(rows)
+        columns = {*rows.fields, *rows.masks}
+        kept = rows.payload is not None and rows.packing != "sequences"
+        if not columns or kept or collated or callable(rows.pack_payloads) or (
+            not columns.issuperset(named)
+        ):  # fmt: skip
+            return cls._of_unread(rows, as_held=not columns.isdisjoint(collated))
         return cls(
             ids=sample_ids(rows),
-            payloads=payloads if rows.fields else payloads or [{}] * len(rows),
-            columns=rows if rows.fields else None,
+            columns=rows,
+            payloads=(),
             samples=None,
-            tags=(),
+            placements=Placements(()),
             padding=rows.padding,
             pad_token_id=rows.pad_token_id,
-            pads_to_longest=rows.pad_to_longest and rows.pad_token_id is not None,
-            one_document=not rows.packed,
+            pads_to_longest=_pads_to_longest(rows),
+            fresh=True,
         )
 
     @classmethod
-    def of_records(cls, records: Sequence[SampleRecord], made_by: BatchRows | None) -> TrainingRows:
-        """Read records, whoever made them.
+    def _of_unread(cls, rows: BatchRows, *, as_held: bool) -> TrainingRows:
+        # Arrays are read more quickly than lists; only functions of the user see a container.
+        if not as_held and rows.pack_payloads in (None, "keep_list"):
+            rows = replace(rows, container="np")
+        payloads = [payload_of(rows, i) for i in range(len(rows))]
+        return cls(
+            ids=sample_ids(rows),
+            columns=None,
+            payloads=payloads,
+            samples=_packed_samples(payloads),
+            placements=Placements([placement_of(rows, i) for i in range(len(rows))]),
+            padding=rows.padding,
+            pad_token_id=rows.pad_token_id,
+            pads_to_longest=_pads_to_longest(rows),
+            fresh=True,
+        )
 
-        Args:
-            records: all of one batch.
-            made_by: the engine's batch that they are the rows of; None: a user put them together.
-        """
+    @classmethod
+    def of_records(cls, records: Sequence[SampleRecord]) -> TrainingRows:
+        """Read records of one batch, whoever made them."""
         tags = [record.meta.tags for record in records]
         payloads = [record.payload for record in records]
+        placements = Placements([tag.get(PLACEMENT) or {} for tag in tags])
         longest = {tag.get(PAD_TOKEN_ID) for tag in tags}
-        pads = longest | {(tag.get(PLACEMENT) or {}).get("pad_token_id") for tag in tags}
-        pads.discard(None)
+        pads = (longest | placements.pad_token_ids) - {None}
         return cls(
             ids=[record.meta.sample_id for record in records],
-            payloads=payloads,
             columns=None,
+            payloads=payloads,
             samples=_packed_samples(payloads),
-            tags=tags,
+            placements=placements,
             padding=_padding_of(records),
-            pad_token_id=made_by.pad_token_id
-            if made_by
-            else pads.pop()
-            if len(pads) == 1
-            else None,
+            pad_token_id=pads.pop() if len(pads) == 1 else None,
             pads_to_longest=len(longest) == 1 and None not in longest,
-            one_document=made_by is not None and not made_by.packed,
+            fresh=False,
         )
 
     def texts(self) -> list[str]:
         """Give the text of each row, "" where it has none."""
-        if self.payloads is None:
+        if self.columns is not None:
             return [""] * len(self.ids)
         rows = self.payloads
         return [str(row.get("text", "")) if isinstance(row, Mapping) else "" for row in rows]
 
     def names(self) -> Iterable[str]:
         """List the fields of the first row."""
-        found = dict.fromkeys(self.payloads[0]) if self.payloads else {}
+        if self.columns is not None:
+            return (*self.columns.fields, *self.columns.masks)
+        first = self.payloads[0] if self.payloads else {}
+        found = dict.fromkeys(first) if isinstance(first, Mapping) else {}
         if self.samples is not None:
             del found[PACKED_SAMPLES]
             found |= dict.fromkeys(self.samples.names())
-        if self.columns is not None:
-            found |= dict.fromkeys((*self.columns.fields, *self.columns.masks))
         return found
 
     def tokens(self, wanted: str) -> tuple[str, TokenField]:
         """Find the tokens under a name or "auto"; the name that they have comes with them."""
-        if self.columns is None and self._payloads_are_arrays():
-            name, field = "payload", gather("payload", list(self.payloads or ()))
+        if self._payloads_are_arrays():
+            name, field = "payload", gather("payload", self.payloads)
         else:
             name = self._detected() if wanted == "auto" else wanted
             field = self.field(name)
@@ -137,39 +162,58 @@ class TrainingRows:
 
     def field(self, name: str) -> Field | None:
         """Find a field of every row; None if no row has it."""
-        column = None if self.columns is None else column_of(self.columns, name)
-        if column is not None or not self.payloads or not isinstance(self.payloads[0], Mapping):
-            return column
-        present = self._values_above(name)
-        if present is not None:
-            return gather(name, present)
+        if self.columns is not None:
+            return column_of(self.columns, name)
+        above = self._values_above(name)
+        if above is not None:
+            return gather(name, above)
         return None if self.samples is None else self.samples.field(name)
 
-    def values(self, name: str) -> list[Any] | None:
-        """List a payload field as it is, one value a row; None if no row has it.
+    def acting(self, name: str) -> Field | None:
+        """Find a field that acts without being named: "positions" or "loss_mask".
+
+        A field of source rows that was not packed with the tokens does not: a document that was
+        cut no longer has it.
+
+        Raises:
+            DataError: it has something else than one value a token.
+        """
+        left_out = self.samples is not None and self.placements.left_out(name)
+        if left_out and self._values_above(name) is None:
+            return None
+        field = self.field(name)
+        if isinstance(field, TokenField) and field.values.ndim != 1:
+            raise DataError(
+                f"to_training: {name!r} must have one value a token, and row 0 has values of shape "
+                f"{field.values.shape[1:]}; give the field another name, or one value a token"
+            )
+        return field
+
+    def values(self, name: str) -> list[Any]:
+        """List a payload field as records hold it, one value a row, the caller's own.
 
         Rows of ``pack_sequences`` give a list each, one value a document, None for a document
         that has none, such as one that was cut.
+
+        Raises:
+            DataError: a row does not have it.
         """
-        if self.columns is not None and name in (*self.columns.fields, *self.columns.masks):
-            raise PlanError(
-                f"to_training: collate_fields must name fields of the payload, got {name!r}, which "
-                "has a value for every token; name it in extra_fields"
+        found = self._values_above(name)
+        if found is None and self.samples is not None:
+            found = self.samples.values(name)
+        if found is None:
+            known = nearest(name, map(str, self.names()))
+            raise DataError(
+                f"to_training: collate_fields must name fields that every row has, got {name!r}, "
+                f"and row 0 has none; {known}"
             )
-        if self._below is not None:
-            return self._below.values(name)
-        if self.payloads and not isinstance(self.payloads[0], Mapping):
-            return None
-        above = self._values_above(name)
-        if above is not None or self.samples is None:
-            return above
-        return self.samples.values(name)
+        return found if self.fresh else own_copy(found)
 
     def lists_documents(self, tokens: str) -> bool:
         """Whether rows are lists of documents, as ``pack_sequences`` makes them."""
         if self.columns is not None:
             return self.columns.packing == "sequences"
-        return self.samples is not None and tokens not in (self.payloads or ({},))[0]
+        return self.samples is not None and tokens not in self.payloads[0]
 
     def placed(self, tokens: str) -> Pieces | None:
         """Give the documents that packing laid into each row; None if it is not known to have."""
@@ -181,39 +225,30 @@ class TrainingRows:
             return None
         return self.samples.pieces(tokens)
 
-    def tagged(self, content: NDArray[np.int64]) -> Pieces | None:
+    def tagged(self, tokens: str, content: NDArray[np.int64]) -> Pieces | None:
         """Give the documents of each row as its meta says; None if one says nothing.
 
         Args:
+            tokens: the token field.
             content: tokens of each row without padding, shape [rows].
         """
-        if self.one_document:
-            return Pieces(lengths=content, splits=np.arange(len(content) + 1))
-        found = [(tag.get(PLACEMENT) or {}).get("lengths") for tag in self.tags]
-        known = [lengths for lengths in found if lengths is not None]
-        if len(known) < len(self.ids):
+        if self.columns is not None:
+            return Pieces.one_a_row(content)
+        known = self.placements.all_known
+        if not known or (self.lists_documents(tokens) and not self.placements.all_packed):
             return None
-        lengths = np.concatenate([np.array(row, np.int64) for row in known])
-        return Pieces(lengths=lengths, splits=np.cumsum([0, *map(len, known)]))
+        return self.placements.pieces(content)
 
-    @cached_property
-    def _below(self) -> PackedSamples | None:
-        """The source rows under the documents of an engine's rows of ``pack_sequences``."""
-        rows = self.columns
-        if rows is None or rows.packing != "sequences":
-            return None
-        splits, whole = rows.spans.row_splits.tolist(), rows.spans.are_whole().tolist()
-        kept = rows.payload
-        found = [
-            kept.row(i) if kept is not None and all_of_it else {}
-            for i, all_of_it in enumerate(whole)
-        ]
-        found = [row if isinstance(row, Mapping) else {} for row in found]
-        return PackedSamples([found[a:b] for a, b in pairwise(splits)])
+    @property
+    def all_packed(self) -> bool:
+        """Whether packing made every row."""
+        return self.placements.all_packed if self.columns is None else self.columns.packed
 
     def _values_above(self, name: str) -> list[Any] | None:
         """List a field of the payloads themselves; None if none has it."""
-        rows = self.payloads or ()
+        rows = self.payloads
+        if not rows or not isinstance(rows[0], Mapping):
+            return None
         present = [row[name] for row in rows if name in row]
         if not present:
             return None
@@ -226,8 +261,9 @@ class TrainingRows:
         return present
 
     def _detected(self) -> str:
-        names = set(self.names())
-        for name in TOKEN_FIELDS:
+        names = {*self.names()}
+        own = self.placements if self.columns is None else self.columns
+        for name in (own.tokens_field, *TOKEN_FIELDS):
             if name in names:
                 return name
         raise PlanError(
@@ -237,7 +273,7 @@ class TrainingRows:
         )
 
     def _payloads_are_arrays(self) -> bool:
-        rows = self.payloads or ()
+        rows = self.payloads
         if all(isinstance(row, Mapping) for row in rows):
             return False
         if all(is_array(row) for row in rows):
@@ -245,8 +281,24 @@ class TrainingRows:
         kinds = ", ".join(dict.fromkeys(type(row).__name__ for row in rows))
         raise TypeError(
             f"to_training: payloads must be all dicts or all arrays, got {kinds}; "
-            "make them dicts with map_transform"
+            "store dicts in the dataset, or call collate with a function of your own"
         )
+
+
+def _as_lists_read(rows: BatchRows) -> BatchRows:
+    """Widen floats where records hold lists, from which no narrower type can be read."""
+    if rows.container not in ("list", "tuple"):
+        return rows
+    wide = {
+        name: TokenField(field.values.astype(np.float64), field.offsets)
+        for name, field in rows.fields.items()
+        if field.values.dtype in (np.float16, np.float32)
+    }
+    return replace(rows, fields={**rows.fields, **wide}) if wide else rows
+
+
+def _pads_to_longest(rows: BatchRows) -> bool:
+    return rows.pad_to_longest and rows.pad_token_id is not None
 
 
 def _packed_samples(payloads: Sequence[Any]) -> PackedSamples | None:

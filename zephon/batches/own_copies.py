@@ -1,0 +1,27 @@
+"""Payload values as a caller's own, so that what a function does to them changes no record."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+_UNCHANGEABLE = (str, bytes, int, float, complex, bool, type(None))
+
+
+def own_copy(value: Any) -> Any:
+    """Copy a payload value with everything in it; what cannot be copied is given as it is."""
+    kind = type(value)
+    if kind in _UNCHANGEABLE:
+        return value
+    if kind is dict:
+        return {name: own_copy(item) for name, item in value.items()}
+    if kind is list or kind is tuple:
+        return kind([own_copy(item) for item in value])
+    if kind is np.ndarray and value.dtype.kind != "O":
+        return value.copy()
+    try:
+        return deepcopy(value)
+    except Exception:  # of any class: a file, a lock, a tensor inside a graph
+        return value
