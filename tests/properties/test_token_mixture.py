@@ -269,13 +269,13 @@ def test_after_the_end_nothing_is_left():
 def test_a_state_whose_merge_is_damaged_is_refused():
     from zephon.exec.checkpoint import content_digest, pack
 
-    gone = (["merge"], ["merge", "live"], ["held", "position"], ["log", "skipped"])
+    gone = (["merge"], ["merge", "live"], ["documents", "position"], ["log", "skipped"])
     wrong = (
         (["merge", "position"], [3]),
         (["merge", "position"], [-1, 2]),
         (["merge", "live"], [1, 2]),
         (["merge", "base"], [0, 0, 0]),
-        (["held", "position"], [1] * 9),
+        (["documents", "position"], [1] * 9),
         (["log", "skipped"], [0]),
     )
     _, whole = cut(mixed, 5)

@@ -67,7 +67,7 @@ class Spans:
     child: NDArray[np.int32]
     ends: NDArray[np.bool_] | None = None
 
-    def are_whole(self, some: slice) -> NDArray[np.bool_]:
+    def are_whole(self, some: slice = slice(None)) -> NDArray[np.bool_]:
         """Say which pieces of some are all of their document, shape [pieces]."""
         return (self.start[some] == 0) & (self.closes if self.ends is None else self.ends)[some]
 

@@ -9,7 +9,7 @@ from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
-from zephon.planner.logical import Prefetch
+from zephon.planner.logical import Fetch, Prefetch
 from zephon.planner.logical.pack import POOL, WITH_POOL
 from zephon.planner.tree import source_first, top_first
 
@@ -51,6 +51,7 @@ def notes(
     """
     lines = ["resumes by reference: a checkpoint holds references to held documents, no tokens"]
     lines += _held_lines(plan, len(topology.own_lanes()), row_bytes)
+    lines += _share_lines(plan)
     try:
         lines += [
             f"tokenizer {t.name}: back end {t.backend} ({t.reason})"
@@ -116,6 +117,21 @@ def _held_lines(plan: Plan, lanes: int, row_bytes: float) -> list[str]:
             )
         packed |= isinstance(node, physical.PackRows)
     return lines
+
+
+def _share_lines(plan: Plan) -> list[str]:
+    """Say where what is delivered may have other shares than what is drawn."""
+    nodes = source_first(plan.physical)
+    packers = [n for n in nodes if isinstance(n, physical.PackRows) and n.algorithm in WITH_POOL]
+    fetch = next(n for n in top_first(plan.logical) if isinstance(n, Fetch))
+    last = nodes.index(packers[0]) if packers else 0
+    kept = any(isinstance(n, physical.KeepMixture) for n in nodes[last:])
+    if not packers or kept or len(fetch.components) < 2:
+        return []
+    return [
+        f"{packers[0].algorithm} takes long documents first, so components of unlike lengths have "
+        "other shares in the first rows: ensure_mixture() after packing keeps them"
+    ]
 
 
 def _open_rows(node: physical.PackRows, lanes: int, bins: int) -> str:

@@ -55,17 +55,19 @@ def warn_of_uneven(topology: Topology, lanes: Collection[LaneRun], steps: int) -
         )
 
 
-def warn_of_dropped(lanes: Collection[LaneRun], max_length: int | None) -> None:
+def warn_of_dropped(lanes: Collection[LaneRun], longest: int | None) -> None:
     """Say once, when a run ends or is left, what was too long for a row so far."""
     documents, tokens = _dropped(lanes)
     if not documents:
         return
     count = "1 document" if documents == 1 else f"{documents:,} documents"
+    of = f" of {tokens:,} tokens" if tokens else ""  # a function measured what has none
     each = "" if documents == 1 else "each "
+    counted = "accounting() counts them; " if tokens else ""
     warnings.warn(
-        f"packing dropped {count} of {tokens:,} tokens so far, {each}longer than "
-        f"max_length={max_length}: accounting() counts them; pass drop_oversized=False to make "
-        "them an error, or tokenize with split_long_samples=True to keep them in parts",
+        f"packing dropped {count}{of} so far, {each}longer than max_length={longest}: {counted}"
+        "pass drop_oversized=False to make them an error, or tokenize with split_long_samples=True to "
+        "keep them in parts",
         RuntimeWarning,
         stacklevel=4,
     )

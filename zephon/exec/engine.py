@@ -53,7 +53,8 @@ class Identity:
 class Settings:
     """What the engine is told besides its parts.
 
-    microbatch_size: rows of one item. max_length: tokens of each row; None: rows differ.
+    microbatch_size: rows of one item. max_length: tokens of each row; None: rows differ. longest:
+    what a document may measure to be packed, in tokens or whatever counts; None: anything.
     drop_last: without a global batch, drop a lane's short last batch. gather_apart: gather each
     row by itself and copy it into the batch afterwards. keeps_rows: one row a draw, so lengths of
     lanes tell rows. queue: items ready ahead of the caller, 0 for none. budget: bytes of rows in
@@ -63,6 +64,7 @@ class Settings:
 
     microbatch_size: int
     max_length: int | None
+    longest: int | None
     drop_last: bool
     gather_apart: bool
     keeps_rows: bool
@@ -152,7 +154,7 @@ class Engine:
         finally:
             self.close()
             with suppress(ZephonError):  # of a source that does not repeat itself: count nothing
-                endings.warn_of_dropped(self._counted(ended), self._settings.max_length)
+                endings.warn_of_dropped(self._counted(ended), self._settings.longest)
         if self._stopped:
             raise ExecutionError(
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"

@@ -139,6 +139,7 @@ def launch(
     microbatch_size = assembly.microbatch_size or 1
     check_microbatch(topology, microbatch_size, start.delivered)
     workers = workers_of(plan, options)
+    packers = [n for n in source_first(plan.physical) if isinstance(n, physical.PackRows)]
     reading = plan_reading(source, options, topology)
     spill = None if reading.spill is None else Spill(reading.spill)
     cache = GroupCache(reading.cache_bytes, spill)
@@ -165,6 +166,7 @@ def launch(
         settings=Settings(
             microbatch_size=microbatch_size,
             max_length=assembly.layout.max_length,
+            longest=next((n.max_length for n in packers), None),
             drop_last=assembly.drop_last,
             gather_apart=assembly.apart,
             keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),

@@ -29,7 +29,7 @@ def value_of(row: object, column: Column) -> Any:
     if not isinstance(row, Mapping):
         raise DataError(f"a row must be an object with fields, got {in_words(row)}")
     for name in column.without:
-        if row.get(name) is not None:
+        if name in row and row[name] is not None:
             raise DataError(
                 f"field {name!r} must be in the first {LOOKED_AT} rows of a dataset to be packed, "
                 f"this row has it and they do not; name it with its type, as in "
