@@ -66,8 +66,8 @@ def warn_of_dropped(lanes: Collection[LaneRun], longest: int | None) -> None:
     counted = "accounting() counts them; " if tokens else ""
     warnings.warn(
         f"packing dropped {count}{of} so far, {each}longer than max_length={longest}: {counted}"
-        "pass drop_oversized=False to make them an error, or tokenize with split_long_samples=True to "
-        "keep them in parts",
+        "pass drop_oversized=False to make them an error, or tokenize with "
+        "split_long_samples=True to keep them in parts",
         RuntimeWarning,
         stacklevel=4,
     )
