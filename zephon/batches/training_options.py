@@ -164,19 +164,13 @@ def options_of(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> Trai
     """
     for name in unknown:
         raise TypeError(f"to_training: no argument {name!r}; {nearest(name, arguments)}")
-    checked = dict(arguments)
-    checked["target"] = target_of(checked.pop("dtype"))
-    for name in ("extra_fields", "exclude_fields"):
-        checked[name] = _names(name, checked[name])
-    checked["rename_fields"] = _renames(checked["rename_fields"])
-    checked["collate_fields"] = _functions(checked["collate_fields"])
-    for name in _FLAGS:
-        checked[name] = _flag(name, checked[name])
-    checked["ignore_index"] = _whole("ignore_index", checked["ignore_index"])
-    for name in ("eos_token_id", "pad_token_id", "pad_to"):
-        if checked[name] is not None and not (name == "pad_to" and isinstance(checked[name], str)):
-            checked[name] = _whole(name, checked[name])
-    options = TrainingOptions(**checked)
+    given = {**arguments, "dtype": target_of(arguments["dtype"])}
+    key = _key_of(given)
+    options = None if key is None else _checked_before.get(key)
+    if options is None:
+        options = _checked(given)
+        if key is not None and len(_checked_before) < _MOST_KEPT:
+            _checked_before[key] = options
     if options.eos_token_id is not None and not options.eos_mask_loss:
         warnings.warn(
             f"to_training: eos_token_id={options.eos_token_id} does nothing without "
@@ -185,6 +179,52 @@ def options_of(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> Trai
             stacklevel=3,  # the line that calls to_training
         )
     return options
+
+
+_MOST_KEPT = 64
+_checked_before: dict[tuple[Any, ...], TrainingOptions] = {}
+"""Options by the arguments that they were checked of: a training loop asks the same every time."""
+
+
+def _key_of(arguments: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Make a key of plain arguments; None where one may change, or holds what must not be kept.
+
+    Values count with their types, so that 1 is not taken for True.
+    """
+    key: list[Any] = []
+    for value in arguments.values():
+        if type(value) in _PLAIN:
+            key += (type(value), value)
+        elif type(value) is tuple and all(type(each) is str for each in value):
+            key.append(value)
+        elif type(value) is dict and all(type(each) is str for each in value.values()):
+            key.append(tuple(value.items()))
+        else:
+            return None
+    try:
+        hash(found := tuple(key))
+    except TypeError:
+        return None
+    return found
+
+
+_PLAIN = (type(None), bool, int, str, Target)
+
+
+def _checked(arguments: Mapping[str, Any]) -> TrainingOptions:
+    checked = dict(arguments)
+    checked["target"] = checked.pop("dtype")
+    for name in ("extra_fields", "exclude_fields"):
+        checked[name] = _names(name, checked[name])
+    checked["rename_fields"] = dict(_renames(checked["rename_fields"]))
+    checked["collate_fields"] = _functions(checked["collate_fields"])
+    for name in _FLAGS:
+        checked[name] = _flag(name, checked[name])
+    checked["ignore_index"] = _whole("ignore_index", checked["ignore_index"])
+    for name in ("eos_token_id", "pad_token_id", "pad_to"):
+        if checked[name] is not None and not (name == "pad_to" and isinstance(checked[name], str)):
+            checked[name] = _whole(name, checked[name])
+    return TrainingOptions(**checked)
 
 
 def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
