@@ -286,7 +286,7 @@ def pieces_of(taken):
     found = []
     for run, placed_rows in taken:
         rows = placed_rows.rows
-        source = run.held.refs(rows.seq).row.tolist()
+        source = run.held.known(rows.seq).refs.row.tolist()
         pieces = list(zip(source, rows.length.tolist(), strict=True))
         found += [(run.lane, pieces[a:b]) for a, b in pairwise(rows.splits.tolist())]
     return found

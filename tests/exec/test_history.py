@@ -65,7 +65,7 @@ def rows_of(run):
     """List the rows of a lane that were not taken as (draw, split, start, length), with marks."""
     found = []
     for placed in run.take(run.rows_placed - run.rows_taken):
-        rows, refs = placed.rows, run.held.refs(placed.rows.seq)
+        rows, refs = placed.rows, run.held.known(placed.rows.seq).refs
         columns = (refs.ordinal, refs.child, rows.start, rows.length)
         pieces = list(zip(*(column.tolist() for column in columns), strict=True))
         rows = [pieces[a:b] for a, b in pairwise(rows.splits.tolist())]

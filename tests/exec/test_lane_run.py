@@ -44,7 +44,7 @@ def test_rows_that_wait_to_be_taken_keep_their_tokens():
         for placed in run.take((run.rows_placed - run.rows_taken) // 2):
             seqs = placed.rows.seq
             part, start, _ = run.held.places(seqs)
-            row = run.held.refs(seqs).row
+            row = run.held.known(seqs).refs.row
             taken += len(placed)
             for p, s, r in zip(part.tolist(), start.tolist(), row.tolist(), strict=True):
                 values = run.held.parts[p].buffer.columns["input_ids"][s : s + 10]
@@ -93,7 +93,7 @@ def test_policies_are_told_of_documents():
     run = lane_of([4] * 12, Chain([HoldLast(100)]), components=3, measures=("length", "weight"))
     list(push(run, [4] * 12, [5], Measured(), Splits()))
     seqs = np.arange(18)
-    row = run.held.refs(seqs).row
+    row = run.held.known(seqs).refs.row
     told = run.held
     assert told.components(seqs).tolist() == (row % 3).tolist()
     assert told.lengths(seqs).tolist() == [4] * 18

@@ -156,7 +156,7 @@ def test_what_stays_is_found_again_after_the_table_moved(released, every):
         for _ in range(3):
             wanted = [[seq % 1000] * (1 + seq % 3) for seq in alive.tolist()]
             assert tokens_of(held, alive) == wanted
-            assert held.refs(alive).row.tolist() == alive.tolist()
+            assert held.known(alive).refs.row.tolist() == alive.tolist()
             first = held.next_seq
             documents = [[seq % 1000] * (1 + seq % 3) for seq in range(first, first + 500)]
             assert held.append(block_of(documents, first=first)) == first
@@ -178,7 +178,7 @@ def test_growing_keeps_everything(count):
     held.append(block_of([[i] for i in range(10)]))
     held.append(block_of([[i] for i in range(10, count)], first=10))
     assert tokens_of(held, range(count)) == [[i] for i in range(count)]
-    assert held.refs(np.arange(count)).row.tolist() == list(range(count))
+    assert held.known(np.arange(count)).refs.row.tolist() == list(range(count))
 
 
 # Sparse holding: policies keep a few documents of many blocks
@@ -277,7 +277,7 @@ def test_documents_known_by_reference_wait_for_their_tokens():
     assert part.tolist() == [UNREAD] * 5
     assert held.unread == 5
     assert held.lengths(np.arange(5)).tolist() == [3, 0, 2, 4, 1]
-    assert held.refs(np.array([3, 1])).row.tolist() == [3, 1]
+    assert held.known(np.array([3, 1])).refs.row.tolist() == [3, 1]
     assert held.measures("length", np.array([4, 0])).tolist() == [9, 5]
     again = held.known(np.array([1, 2]))
     assert again.measures.tolist() == [[6, 7]]
@@ -327,7 +327,7 @@ def test_unread_documents_survive_a_clearing():
     assert held.unread == 10
     part, _, _ = held.places(staying)
     assert (part == UNREAD).tolist() == [True] * 10 + [False] * 10
-    assert held.refs(staying).row.tolist() == staying.tolist()
+    assert held.known(staying).refs.row.tolist() == staying.tolist()
     held.fill(np.array([30]), block_of([[1] * 30]), np.array([0]))
     assert tokens_of(held, [30, 100]) == [[1] * 30, [100]]
     assert held.unread == 9

@@ -52,7 +52,7 @@ def supply_of(runs, lengths, *more, runner=None, **settings):
 
 def order_of(run, first=0):
     """List the documents that arrived, as (component, row)."""
-    refs = run.held.refs(np.arange(first, run.held.next_seq))
+    refs = run.held.known(np.arange(first, run.held.next_seq)).refs
     return list(zip(refs.component.tolist(), refs.row.tolist(), strict=True))
 
 
@@ -121,7 +121,7 @@ def tokens_of(run, seqs):
 
 def made_of(run, seqs):
     """List the tokens that documents were made with."""
-    refs, lengths = run.held.refs(seqs), run.held.lengths(seqs)
+    refs, lengths = run.held.known(seqs).refs, run.held.lengths(seqs)
     first = refs.component.astype(np.int64) * 10_000_000 + refs.row * 1000
     return [list(range(f, f + n)) for f, n in zip(first.tolist(), lengths.tolist(), strict=True)]
 
@@ -457,7 +457,7 @@ def test_the_splits_of_a_row_count_together_and_stay_together():
     while not run.ended:
         supply.pull(run)
     found = order_of(run)
-    refs = run.held.refs(np.arange(run.held.next_seq))
+    refs = run.held.known(np.arange(run.held.next_seq)).refs
     assert len(found) == 2 * 250 + 250
     emitted = np.zeros(2)
     for at, (component, row) in enumerate(found[:500]):

@@ -29,7 +29,7 @@ def drain(supply, run):
     """Pull one lane to its end; give the rows of the documents in the order of their coming."""
     while not run.ended:
         supply.pull(run)
-    return run.held.refs(np.arange(run.held.next_seq)).row.tolist()
+    return run.held.known(np.arange(run.held.next_seq)).refs.row.tolist()
 
 
 LENGTHS = [int(n) for n in np.random.default_rng(3).integers(0, 30, 200)]
@@ -67,7 +67,7 @@ def test_every_lane_gets_its_draws_once_and_in_order(
             if run.ended:
                 waiting.remove(run)
     for run, size in zip(runs, sizes, strict=True):
-        assert run.held.refs(np.arange(run.held.next_seq)).row.tolist() == list(range(size))
+        assert run.held.known(np.arange(run.held.next_seq)).refs.row.tolist() == list(range(size))
         assert run.rows_placed == size
         assert run.tokens_placed == sum(LENGTHS[:size])
 

@@ -232,10 +232,6 @@ class HeldRows:
         time = self._table[_TIME if self._merged else _ORDINAL, at]
         return np.column_stack([self._table[_ORDINAL, at], time])
 
-    def refs(self, seqs: NDArray[np.int64]) -> Refs:
-        """Return the references of documents."""
-        return self._refs(self._table[:, self._at(seqs)])
-
     def known(self, seqs: NDArray[np.int64]) -> Known:
         """Return what is to be written down of documents."""
         return self._known(self._table[:, self._at(seqs)])

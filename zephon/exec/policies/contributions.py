@@ -12,10 +12,6 @@ from numpy.typing import NDArray
 
 from zephon.exec.policies.policy import Documents, Units
 
-"""tokens: those of each piece. samples: source rows that end in the unit: a piece counts when it
-ends its document and that is the last part of its row. weight: what a function of the user made
-of each document's row; only for whole documents."""
-
 Shares = tuple[tuple[int, ...], tuple[float, ...]]
 """Groups of which a unit holds something, in order, and how much of each, above 0."""
 
@@ -47,7 +43,9 @@ def contributions(
         documents: what is known of the documents in them.
         groups: shape [components], int64, the group of each component.
         count: of groups.
-        weigh: what counts.
+        weigh: "tokens", those of each piece; "samples", source rows that end in the unit: a piece
+            counts when it ends its document and that is the last part of its row; or "weight",
+            what was measured of each document's row, for whole documents alone.
 
     Returns:
         sums over the pieces of each unit, in their order: the same however units are grouped.
