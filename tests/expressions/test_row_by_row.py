@@ -1,0 +1,78 @@
+"""Only what looks at each row by itself, without chance and without Python, is taken."""
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from zephon.errors import PlanError
+from zephon.expressions import resolve
+
+FIELDS = (
+    ("a", pa.int64()),
+    ("b", pa.int32()),
+    ("f", pa.float64()),
+    ("s", pa.large_string()),
+    ("t", pa.bool_()),
+    ("d", pa.timestamp("us")),
+    ("l", pa.large_list(pa.int64())),
+    ("w", pa.large_list(pa.large_string())),
+    ("o", pa.struct([("x", pa.int8())])),
+)
+A, B, F, S, T, D, L = (pl.col(name) for name in "abfstdl")
+PARTS = pl.col("o").struct
+
+BY_ROW = [
+    A < 5, A.is_in([1, 2]), A.is_in(pl.Series([1, 2])), A.replace({1: 2}), A.clip(0, 3), A // B,
+    A.replace_strict({1: 2}, default=0), A.hash(), A.repeat_by(B), F.is_nan(),
+    A.reinterpret(signed=False), pl.int_ranges(0, A), pl.coalesce("a", "b"), pl.struct("a", "b"),
+    pl.when(A > 1).then(B).otherwise(3), T & ~T, pl.lit(1), pl.lit(1) + 2, pl.lit([1, 2]),
+    pl.date(2020, 1, 1), D.dt.year(), D.dt.truncate("1d") > pl.datetime(2020, 1, 1),
+    S.str.contains("x"), S.str.len_chars().is_between(1, 5), S.cast(pl.Int64), S.str.split(" "),
+    S.str.to_datetime("%d/%b/%Y"), S.str.json_decode(pl.Struct({"a": pl.Int64})),
+    S.str.contains_any(["a", "b"]), pl.concat_str("s", "s"), S.cast(pl.Categorical),
+    L.list.sum(), L.list.eval(pl.element().sort() + 1), L.list.eval(pl.element().sum()),
+    pl.col("w").list.join(","), PARTS.field("x"), PARTS.with_fields(pl.field("x") + 1),
+    PARTS.field("*"), pl.all().is_null(), pl.col("a", "b") < 3, pl.sum_horizontal("a", "b"),
+]  # fmt: skip
+NOT_BY_ROW = [
+    A.mean(), A.mean() > A, A.shift(), A.cum_sum(), A.diff(), A.sum().over("b"), A.sort(), A.rank(),
+    A.unique(), A.is_duplicated(), A.is_first_distinct(), A.fill_null(strategy="forward"),
+    A.rle_id(), A.drop_nulls(), A.null_count(), A.filter(A > 1), A.explode(), L.explode(),
+    A.implode(), A.is_in(B), A.is_in(B.implode()), pl.when(A.max() > 1).then(B), A + pl.len(),
+    pl.len(), pl.int_range(5), pl.int_range(pl.len()), A + pl.int_range(pl.len()),
+    A + pl.lit(pl.Series([1, 2, 3])), pl.lit(pl.Series([1, 2, 3])), S.str.to_date(),
+    pl.col("a", "b").mean(), pl.all().shift(1), L.list.eval(pl.element() + 1).list.sum() + A.max(),
+    A.sample(2), A.shuffle(1), L.list.sample(1),
+    L.list.eval(pl.element().sample(fraction=1.0, shuffle=True)),
+]  # fmt: skip
+IN_PYTHON = [
+    A.map_elements(lambda x: x, pl.Int64), A.map_batches(lambda x: x),
+    A.map_batches(lambda x: x, is_elementwise=True, return_dtype=pl.Int64),
+    pl.fold(pl.lit(0), lambda a, b: a + b, [A, B]), A.name.map(lambda name: name + "x"),
+]  # fmt: skip
+
+
+def made(given):
+    return resolve("select", (given,), FIELDS, True, str)
+
+
+@pytest.mark.parametrize("given", BY_ROW, ids=str)
+def test_what_looks_at_each_row_by_itself_is_taken(given):
+    assert made(given)
+
+
+@pytest.mark.parametrize("given", NOT_BY_ROW, ids=str)
+def test_what_looks_at_other_rows_or_at_chance_is_refused(given):
+    with pytest.raises(PlanError, match=r"looks at each row by itself, .* compute it before"):
+        made(given)
+
+
+@pytest.mark.parametrize("given", IN_PYTHON, ids=str)
+def test_what_calls_python_is_refused(given):
+    with pytest.raises(PlanError, match="Python"):
+        made(given)
+
+
+def test_the_part_that_is_not_row_by_row_is_named():
+    with pytest.raises(PlanError, match=r"itself, col\(\"a\"\).mean\(\) in \[\("):
+        made(A.mean() < A)

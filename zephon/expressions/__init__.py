@@ -1,0 +1,29 @@
+"""Polars expressions as plan values: compared, hashed, written down, and run on Arrow columns.
+
+``expression`` holds the values; ``given`` makes them of what a call was given, with ``choosing``
+(selectors) and ``row_by_row`` (what is refused) below it; ``fields`` says what a step leaves;
+``running`` computes; ``row_filter`` says which rows pass, and proves with ``taking_apart`` and
+``bounds`` that none of some can.
+"""
+
+from zephon.expressions.expression import ColumnStep, Expression, Statistics
+from zephon.expressions.fields import after, columns_read, drop_step, rename_step
+from zephon.expressions.given import expression_step, resolve
+from zephon.expressions.row_filter import RowFilter
+from zephon.expressions.running import run
+from zephon.expressions.taking_apart import cannot_raise
+
+__all__ = [
+    "ColumnStep",
+    "Expression",
+    "RowFilter",
+    "Statistics",
+    "after",
+    "cannot_raise",
+    "columns_read",
+    "drop_step",
+    "expression_step",
+    "rename_step",
+    "resolve",
+    "run",
+]
