@@ -146,6 +146,7 @@ def test_the_documented_schema_of_jsonl(tmp_path):
     lines(tmp_path, "b.jsonl.gz", [{"n": 1}])
     index = written(build_index("jsonl", tmp_path, progress=False))
     plain, packed = (shard["extra"] for shard in index["shards"])
+    assert plain.pop("types") == packed.pop("types") == {"n": [["int64", 0]]}
     assert plain == {
         "blocks": {"bytes": [19], "rows": [2], "lines": [3], "opening": '{"n": 1}'},
     }
@@ -349,3 +350,57 @@ def test_many_files_share_what_they_have_in_common(tmp_path):
     assert dataset.total() == 15_000
     assert dataset.shards.names.to_pylist() == sorted(f"{n}.parquet" for n in range(3000))
     assert os.path.getsize(index) < 3000 * 300
+
+
+def types_of(dataset):
+    return {
+        field.name: (field.type, dataset.type_conflict(field.name)) for field in dataset.fields()
+    }
+
+
+def test_types_of_json_lines_are_those_of_all_rows_in_any_order(tmp_path):
+    """Whatever is seen first: nulls and empty lists say nothing yet of what comes later."""
+    late = [{"n": None, "m": []}] * 150 + [{"n": 1, "m": ["x"]}]
+    found = []
+    for order in ((late, [{"n": 0.5}]), ([{"n": 0.5}], late)):
+        folder = tmp_path / str(len(found))
+        for number, rows in enumerate(order):
+            lines(folder, f"{number}.jsonl", rows)
+        assert {told for _, told in types_of(opened(folder)).values()} != {""}
+        build_index("jsonl", folder, progress=False)
+        by_index = opened(folder)
+        build_catalog(folder, progress=False)
+        assert types_of(opened(folder)) == types_of(by_index)
+        found.append(types_of(by_index) | {"m": by_index.types.type_of("m")})
+    assert found == [{"n": (pa.float64(), ""), "m": pa.large_list(pa.large_string())}] * 2
+
+
+@pytest.mark.parametrize("build", [build_index, build_catalog])
+def test_types_that_do_not_go_together_name_both_rows(tmp_path, build):
+    lines(tmp_path, "a.jsonl", [{"n": 1, "o": None, "t": "x"}])
+    lines(tmp_path, "b.jsonl", [{"n": None, "o": {"a": 1}}, "", {"n": "2024-01-01", "t": "5"}])
+    settings = {"progress": False}
+    build("jsonl", tmp_path, **settings) if build is build_index else build(tmp_path, **settings)
+    types = types_of(opened(tmp_path))
+    assert types["t"] == (pa.large_string(), "")
+    assert types["n"][0] is None
+    conflict = "row 0 of shard 'a.jsonl' has int64, row 1 of shard 'b.jsonl' has large_string; "
+    assert types["n"][1].startswith(conflict)
+    assert types["o"][1].startswith("row 0 of shard 'b.jsonl' has an object; pass its type with ")
+
+
+def test_an_index_without_types_is_used_all_the_same(tmp_path):
+    for name in "ab":
+        lines(tmp_path, f"{name}.jsonl", [{"n": 1}])
+    path = build_index("jsonl", tmp_path, progress=False)
+    index = written(path)
+    del index["shards"][1]["extra"]["types"]
+    Path(path).write_text(json.dumps(index))
+    dataset = opened(tmp_path)
+    assert dataset.shards.listed_by is not None
+    assert dataset.fields()[0].type is None
+    assert "`zephon index " in dataset.type_conflict("n")
+    index["shards"][0]["extra"]["types"] = {"n": "int64"}
+    Path(path).write_text(json.dumps(index))
+    with pytest.warns(RuntimeWarning, match="extra.types"):
+        Dataset.from_path("d", tmp_path)

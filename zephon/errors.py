@@ -6,7 +6,8 @@ A message has four parts on one line: where, what was wanted, what came, what to
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class ZephonError(Exception):
@@ -19,6 +20,18 @@ class PlanError(ZephonError, ValueError):
 
 class NotYetError(PlanError, NotImplementedError):
     """A documented feature that this version does not have yet."""
+
+
+class WrongKindError(PlanError, TypeError):
+    """A call was given a value of another kind than it takes, such as no function."""
+
+
+class SerialStateError(PlanError, RuntimeError):
+    """An operator that remembers was to be called by several threads at once."""
+
+
+class LineageError(ZephonError, ValueError):
+    """What an operator of the user says of a record cannot be."""
 
 
 class UnboundSourceError(PlanError, AssertionError):
@@ -45,12 +58,29 @@ class DataError(ZephonError, ValueError):
     """One row is bad; the message names dataset, shard and row."""
 
 
+class DataTypeError(DataError, TypeError):
+    """One row is bad: it holds something of a type that no step there takes."""
+
+
 class ShardError(ZephonError, OSError):
     """A whole shard cannot be read."""
 
 
 class TokenizerError(ZephonError, ValueError):
     """A tokenizer cannot be loaded, or does not fit what was asked of it."""
+
+
+class ValidationError(ZephonError, ValueError):
+    """Operators or tokenizers fail their checks; ``report`` is the list of what was found."""
+
+    def __init__(self, report: Sequence[Any]) -> None:
+        self.report = report
+        errors = [each for each in report if each.severity == "error"]
+        more = f"; and {len(errors) - 1} more, see report" if len(errors) > 1 else ""
+        super().__init__(f"{errors[0] if errors else 'no error'}{more}")
+
+    def __reduce__(self) -> tuple[type[ValidationError], tuple[Sequence[Any]]]:
+        return (type(self), (self.report,))
 
 
 class ExecutionError(ZephonError, RuntimeError):

@@ -173,3 +173,60 @@ def test_train_and_test_files_side_by_side_are_both_listed_as_shards(tmp_path):
 def test_a_remote_path_is_named_as_such():
     with pytest.raises(NotYetError, match="hf:// is not supported yet"):
         Dataset.from_path("d", "hf://org/name/train")
+
+
+def test_a_schema_for_json_lines(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"n": 1, "t": "a"}\n')
+    schema = {"n": int, "m.x": "list<string>"}
+    dataset = Dataset.from_path("d", tmp_path, schema=schema)
+    fields = {field.name: (field.kind, field.type) for field in dataset.fields()}
+    assert fields == {
+        "n": ("scalar", pa.int64()),
+        "t": ("text", None),
+        "m.x": ("other", pa.large_list(pa.large_string())),
+    }
+    assert not dataset.fields_complete
+    assert dataset.type_conflict("n") == ""
+    assert dataset.type_conflict("t") == (
+        "nobody has looked at all its values; pass schema= to Dataset.from_path, or run "
+        f"`zephon index {tmp_path}`"
+    )
+    assert dataset.declared_types == {"m.x": "large_list<item: large_string>", "n": "int64"}
+    plain = Dataset.from_path("d", tmp_path)
+    assert plain.declared_types == {}
+    recorded = {"shards": plain.recorded_manifest(), "types": dataset.declared_types}
+    assert dataset.recorded_manifest() == recorded
+    assert dataset != plain
+    restored = pickle.loads(pickle.dumps(dataset))
+    assert restored == dataset
+    assert [field.type for field in restored.fields()] == [pa.int64(), None, fields["m.x"][1]]
+
+
+@pytest.mark.parametrize("dtype", [bytes, "timestamp[us]", "list<date32>"])
+def test_json_has_no_values_of_other_types(tmp_path, dtype):
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n')
+    with pytest.raises(DatasetError, match=r"schema\['n'\] must be of booleans, numbers, text"):
+        Dataset.from_path("d", tmp_path, schema={"n": dtype})
+
+
+def test_a_schema_for_parquet_wins(tmp_path):
+    pq.write_table(pa.table({"n": [1, 2**40], "m": [{"x": 1}, None]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"n": [0.5]}), tmp_path / "b.parquet")
+    schema = {"n": "int32", "m.x": "int8"}
+    dataset = Dataset.from_path("d", tmp_path, schema=schema)
+    types = {field.name: field.type for field in dataset.fields()}
+    assert types["n"] == pa.int32()
+    assert types["m"] == pa.struct([("x", pa.int64())])
+    assert types["m.x"] == pa.int8()
+    with pytest.raises(DatasetError, match=r"column 'n' must be a value of type large_string, got"):
+        Dataset.from_path("d", tmp_path, schema={"n": "string"})
+    with pytest.raises(DatasetError, match=r"got 'nn', which no shard has; did you mean 'n'\?"):
+        Dataset.from_path("d", tmp_path, schema={"nn": "string"})
+
+
+def test_a_schema_for_rows_in_memory():
+    shards = {0: InMemoryShard([{"n": 1}])}
+    dataset = Dataset.from_dict("d", shards, schema={"n": "float32", "when": "timestamp[ms]"})
+    assert [field.type for field in dataset.fields()] == [pa.float32(), pa.timestamp("ms")]
+    with pytest.raises(DatasetError, match="did you mean 'float32'"):
+        Dataset.from_dict("d", shards, schema={"n": "flot32"})

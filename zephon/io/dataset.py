@@ -1,25 +1,34 @@
-"""A named collection of shards. It knows where rows lie and how many; it reads none."""
+"""A named collection of shards. It knows where rows lie and how many; it reads none.
+
+The file is long because one public class stands here, with all that it documents.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DatasetError, NotYetError, nearest
-from zephon.io.fields import Field, Seen
+from zephon.io.field_types import FieldTypes
+from zephon.io.fields import Column, Field, Seen
 from zephon.io.formats import FORMATS
+from zephon.io.formats.arrow_columns import kind_of_type
+from zephon.io.formats.jsonl import Jsonl
 from zephon.io.formats.memory import Memory, in_memory_shard
-from zephon.io.in_memory import InMemoryShard
+from zephon.io.in_memory import InMemoryShard, check_shards
 from zephon.io.location import check_name, local_directory
 from zephon.io.opening import FILE_FORMATS, open_directory
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
+from zephon.io.type_names import declared_types
 
 __all__ = ["Dataset", "InMemoryShard", "Shard"]
 
@@ -37,9 +46,11 @@ class Dataset:
     shards: in bytewise order of their names; for rows in memory, ascending by key.
     passed_over: entries of the directory that are not read, each with the reason.
     shard_ids: the user's ids of rows in memory; None where ids are positions.
-    seen_fields: what ``fields()`` gives.
+    seen_fields: what ``fields()`` gives, but for declared fields that were not seen.
     fields_complete: True if every row is known to have all those fields and no other; False if
         only some rows were looked at, or shards differ.
+    declared: what the user said of the types of fields, by name.
+    types: of all fields, found when somebody asks.
 
     >>> dataset = Dataset.from_dict("toy", {7: InMemoryShard([{"text": "a"}, {"text": "b"}])})
     >>> dataset
@@ -56,13 +67,23 @@ class Dataset:
     shard_ids: tuple[int, ...] | None = None
     seen_fields: tuple[Field, ...] = field(default=(), compare=False)
     fields_complete: bool = field(default=False, compare=False)
+    declared: tuple[tuple[str, pa.DataType], ...] = ()
+    types: FieldTypes = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        find = partial(FORMATS[self.kind].types, self.name, self.shards)
+        types = FieldTypes(find, self.declared, self._unknown_type())
+        object.__setattr__(self, "types", types)
 
     @classmethod
     def from_path(
-        cls, name: str, path: str | os.PathLike[str], *, fmt: str | None = None
+        cls,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        fmt: str | None = None,
+        schema: Mapping[str, Any] | pa.Schema | None = None,
     ) -> Dataset:
         """Open a local directory of Parquet or JSONL files.
 
@@ -75,16 +96,22 @@ class Dataset:
             name: usable as one part of a path.
             path: the directory; only its direct children are read.
             fmt: "parquet" or "jsonl"; None decides by the index, or by the files' suffixes.
+            schema: types of fields, as expressions see them, by name; "a.b" is field b inside the
+                object a. A type is one of Arrow, Polars or Python, or a name such as "list<int64>".
+                For JSONL, it is what values must be, without any conversion but from integers to
+                the same floats. For Parquet, it wins over the type that joins all shards. A value
+                that does not fit is an error of its row; null and no value are both null.
 
         Raises:
             DatasetNotFoundError: nothing lies at the path.
-            DatasetError: a wrong name or format, no data file, files of two formats, or a file
-                that the index names is not there.
+            DatasetError: a wrong name, format or schema, no data file, files of two formats, or a
+                file that the index names is not there.
             NotYetError: a store or a format that is documented but not there yet.
             ShardError: a data file cannot be read, or is not what the index says.
         """
         check_name(name)
         _check_format(name, fmt)
+        declared = declared_types(name, schema)
         directory = local_directory(name, path)
         opened = open_directory(name, directory, fmt)
         return cls(
@@ -95,41 +122,30 @@ class Dataset:
             passed_over=opened.passed_over,
             seen_fields=opened.fields,
             fields_complete=opened.fields_complete,
+            declared=_checked(name, opened.kind, opened.shards, declared),
         )
 
     @classmethod
-    def from_dict(cls, name: str, shards: Mapping[int, InMemoryShard]) -> Dataset:
+    def from_dict(
+        cls,
+        name: str,
+        shards: Mapping[int, InMemoryShard],
+        *,
+        schema: Mapping[str, Any] | pa.Schema | None = None,
+    ) -> Dataset:
         """Make a dataset of rows in memory.
 
         Args:
             name: usable as one part of a path.
             shards: rows by shard id.
+            schema: types of fields, as for ``from_path``; None: those that all values have.
 
         Raises:
-            DatasetError: a wrong name, an id that is no int of 64 bits, or rows in anything but an
-                ``InMemoryShard``.
+            DatasetError: a wrong name or schema, an id that is no int of 64 bits, or rows in
+                anything but an ``InMemoryShard``.
         """
         check_name(name)
-        if not isinstance(shards, Mapping):
-            raise DatasetError(
-                f"dataset {name!r}: shards must be a dict from shard id to InMemoryShard, got "
-                f"{type(shards).__name__}; pass {{0: InMemoryShard(rows)}}"
-            )
-        for key, rows in shards.items():
-            if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
-                raise DatasetError(
-                    f"dataset {name!r}: shard ids must be int, got {key!r}; number the shards"
-                )
-            if not -(2**63) <= key < 2**63:
-                raise DatasetError(
-                    f"dataset {name!r}: shard ids must be from -2^63 to 2^63 - 1, got one of "
-                    f"{int(key).bit_length()} bits; number the shards"
-                )
-            if not isinstance(rows, InMemoryShard):
-                raise DatasetError(
-                    f"dataset {name!r}, shard {key}: rows must be an InMemoryShard, got a "
-                    f"{type(rows).__name__}; pass InMemoryShard(rows)"
-                )
+        check_shards(name, shards)
         keys = sorted(int(key) for key in shards)
         described = Shards.of([in_memory_shard(key, shards[key]) for key in keys], directory="")
         fields, complete = FORMATS[Memory.kind].fields(name, described)
@@ -141,6 +157,7 @@ class Dataset:
             shard_ids=tuple(keys),
             seen_fields=fields,
             fields_complete=complete,
+            declared=_checked(name, Memory.kind, described, declared_types(name, schema)),
         )
 
     @property
@@ -203,8 +220,25 @@ class Dataset:
         return self.mean_row_bytes() * self.total() / groups if groups else 0.0
 
     def fields(self) -> tuple[Field, ...]:
-        """Top-level columns: of all footers, or of the first 64 rows for JSONL and memory."""
-        return self.seen_fields
+        """Top-level columns: of all footers, or of the first 64 rows for JSONL and memory.
+
+        Then those that were declared and not seen. The type of each is found when it is asked for:
+        from footers, from the index of JSONL, or from all rows in memory.
+        """
+        seen = {each.name: each.kind for each in self.seen_fields}
+        for name, dtype in self.declared:
+            seen.setdefault(name, kind_of_type(dtype))
+        find = self.types.type_of
+        return tuple(Field(name, kind, find_type=find) for name, kind in seen.items())
+
+    def type_conflict(self, name: str) -> str:
+        """Say why a field has no type, both places and what to do; "" where it has one."""
+        return self.types.conflict(name)
+
+    @property
+    def declared_types(self) -> dict[str, str]:
+        """Types that ``schema`` declared, by field, in words: what a recipe holds of them."""
+        return {name: str(dtype) for name, dtype in self.declared}
 
     def first_lists(self, names: Sequence[str]) -> dict[str, Seen]:
         """Say what the first 64 rows of the first shard with rows hold in some fields.
@@ -234,15 +268,18 @@ class Dataset:
         """What a checkpoint says of the data, as JSON values.
 
         The manifest; above 4,096 shards, how many they are, their rows and bytes, and the digest of
-        all names, rows and bytes.
+        all names, rows and bytes. Beside it, types that were declared.
         """
+        types = {"types": self.declared_types} if self.declared else {}
         if len(self.shards) <= _RECORDED_SHARDS:
-            return [list(shard) for shard in self.manifest()]
+            shards = [list(shard) for shard in self.manifest()]
+            return {"shards": shards, **types} if types else shards
         return {
             "shards": len(self.shards),
             "rows": self.total(),
             "bytes": int(self.raw_bytes().sum()),
             "sha256": self.shards.digest(),
+            **types,
         }
 
     def __repr__(self) -> str:
@@ -260,7 +297,23 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = (self.name, self.kind, self.path, self.shards, self.passed_over, self.shard_ids)
-        return Dataset, (*made, self.seen_fields, self.fields_complete)
+        return Dataset, (*made, self.seen_fields, self.fields_complete, self.declared)
+
+    def _unknown_type(self) -> str:
+        if self.kind != Jsonl.kind:
+            return "no row has it"
+        return (
+            "nobody has looked at all its values; pass schema= to Dataset.from_path, or run "
+            f"`zephon index {self.path}`"
+        )
+
+
+def _checked(
+    name: str, kind: str, shards: Shards, declared: tuple[tuple[str, pa.DataType], ...]
+) -> tuple[tuple[str, pa.DataType], ...]:
+    columns = [Column(path, "any", values=dtype) for path, dtype in declared]
+    FORMATS[kind].check_declared(name, shards, columns)
+    return declared
 
 
 def _check_format(name: str, fmt: str | None) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from zephon.errors import PlanError, nearest
+from zephon.io.column_types import joined_all
 
 TEXT = pa.large_string()
 TOKENS = pa.large_list(pa.int32())
@@ -48,10 +51,31 @@ class Field:
     name: the column; leaves of nested columns are not listed.
     kind: "text", "tokens" (lists of integers), "numbers" (lists of floats or booleans),
         "scalar", "other", or "unknown" (only nulls or empty lists were seen).
+    type: the one Arrow type in which every shard's values can be read; None: nobody knows, or
+        there is none. Left out where ``find_type`` is given, it is found when it is asked for.
+    find_type: gives the type of a field of this name.
     """
 
     name: str
     kind: str
+    type: pa.DataType | None = field(default=None, compare=False, repr=False)
+    find_type: Callable[[str], pa.DataType | None] | None = field(
+        default=None, compare=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.type is None and self.find_type is not None:
+            object.__delattr__(self, "type")
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "type" or self.find_type is None:
+            raise AttributeError(f"Field has no attribute {name!r}")
+        found = self.find_type(self.name)
+        object.__setattr__(self, "type", found)
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Field, (self.name, self.kind, self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +97,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column that a plan reads. What is read never holds nulls.
+    """One column that a plan reads. What is read never holds nulls, but of kind "any".
 
     path: a top-level name, or "a.b": field b inside the object a. A top-level column whose
         own name is "a.b" wins.
@@ -83,6 +107,8 @@ class Column:
         always an error of its row.
     without: top-level fields that a row must not have, unless as null. For what would be lost if
         it came late: formats whose footers list all fields need not look.
+    values: of kind "any", the Arrow type that is read; such a column keeps nulls, and a row without
+        the field holds null.
 
     >>> Column("text", "text").type
     DataType(large_string)
@@ -92,9 +118,10 @@ class Column:
     kind: str
     missing: str = "error"
     without: tuple[str, ...] = ()
+    values: pa.DataType | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in _TYPES:
+        if self.kind not in _TYPES and not (self.kind == "any" and self.values is not None):
             raise PlanError(f"column {self.path!r}: no kind {self.kind!r}; {_near(self.kind)}")
         if self.missing not in _MISSING:
             raise PlanError(
@@ -105,7 +132,7 @@ class Column:
     @property
     def type(self) -> pa.DataType:
         """The Arrow type that is read, whatever the files hold."""
-        return _TYPES[self.kind]
+        return _TYPES[self.kind] if self.values is None else self.values
 
     @property
     def dtype(self) -> np.dtype:
@@ -115,7 +142,7 @@ class Column:
     @property
     def wanted(self) -> str:
         """What a good value is, in words, for error messages."""
-        return _WANTED[self.kind]
+        return f"a value of type {self.values}" if self.kind == "any" else _WANTED[self.kind]
 
     @property
     def way_out(self) -> str:
@@ -181,5 +208,28 @@ def can_hold(wanted: str, found: str | None) -> bool:
     return wanted in ("float32", "float64") or not found.startswith("float")
 
 
+def joined_fields(parts: Sequence[Sequence[Field]]) -> tuple[Field, ...]:
+    """Join the fields of several datasets, in order of first appearance.
+
+    >>> joined_fields([[Field("a", "text")], [Field("b", "scalar"), Field("a", "unknown")]])
+    (Field(name='a', kind='text'), Field(name='b', kind='scalar'))
+    """
+    found: dict[str, list[Field]] = {}
+    for field_ in (each for fields in parts for each in fields):
+        found.setdefault(field_.name, []).append(field_)
+    return tuple(
+        Field(
+            name, merged_kind([each.kind for each in same]), find_type=partial(_joined_type, same)
+        )
+        for name, same in found.items()
+    )
+
+
 def _near(kind: object) -> str:
     return nearest(str(kind), _TYPES)
+
+
+def _joined_type(fields: Sequence[Field], name: str) -> pa.DataType | None:
+    types = [each.type for each in fields]
+    known = [dtype for dtype in types if dtype is not None]
+    return joined_all(known) if len(known) == len(types) else None

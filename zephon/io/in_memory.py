@@ -68,6 +68,34 @@ class InMemoryShard:
         return self._raw_bytes
 
 
+def check_shards(name: str, shards: object) -> None:
+    """Refuse what cannot be the shards of a dataset in memory.
+
+    Raises:
+        DatasetError: it is no dict from 64-bit integers to ``InMemoryShard``.
+    """
+    if not isinstance(shards, Mapping):
+        raise DatasetError(
+            f"dataset {name!r}: shards must be a dict from shard id to InMemoryShard, got "
+            f"{type(shards).__name__}; pass {{0: InMemoryShard(rows)}}"
+        )
+    for key, rows in shards.items():
+        if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
+            raise DatasetError(
+                f"dataset {name!r}: shard ids must be int, got {key!r}; number the shards"
+            )
+        if not -(2**63) <= key < 2**63:
+            raise DatasetError(
+                f"dataset {name!r}: shard ids must be from -2^63 to 2^63 - 1, got one of "
+                f"{int(key).bit_length()} bits; number the shards"
+            )
+        if not isinstance(rows, InMemoryShard):
+            raise DatasetError(
+                f"dataset {name!r}, shard {key}: rows must be an InMemoryShard, got a "
+                f"{type(rows).__name__}; pass InMemoryShard(rows)"
+            )
+
+
 def estimated_bytes(value: object) -> int:
     """Estimate the bytes of a value as data, without Python's own overhead.
 

@@ -88,7 +88,12 @@ def open_directory(name: str, directory: Path, fmt: str | None) -> Opened:
 
 
 def count_files(
-    name: str, directory: Path, fmt: str | None, each: EachFile | None = None
+    name: str,
+    directory: Path,
+    fmt: str | None,
+    each: EachFile | None = None,
+    *,
+    whole: bool = False,
 ) -> Opened:
     """Look at every file of a directory.
 
@@ -97,6 +102,7 @@ def count_files(
         directory: an existing local directory.
         fmt: the one format to read; None decides by the files.
         each: looks at files as ``each_file`` does; None is that.
+        whole: look for all that an index tells, such as types of JSONL; not as fast.
 
     Raises:
         DatasetError: there is no data, or of several formats.
@@ -104,7 +110,8 @@ def count_files(
     """
     listing = list_directory(name, directory, SUFFIXES, fmt)
     known = FILE_FORMATS[listing.kind]
-    counted = list((each or each_file)(known.count, name, directory, listing.files))
+    look = known.described if whole else known.count
+    counted = list((each or each_file)(look, name, directory, listing.files))
     shards = Shards.of(counted, directory=str(directory), layouts=known.layouts(counted))
     return opened(name, listing.kind, shards, listing.passed_over)
 

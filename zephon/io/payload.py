@@ -7,21 +7,49 @@ its rows, which source holds it and where: moving rows about moves two integers 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from zephon.batches.identity import SampleMeta
+
 
 class RowSource(ABC):
-    """Rows of one row group; any number of threads may read at once."""
+    """Rows of one row group; any number of threads may read at once.
+
+    has_metas: rows say themselves who they are. are_dicts: every row surely is one.
+    """
 
     __slots__ = ()
+
+    has_metas: ClassVar[bool] = False
+    are_dicts: ClassVar[bool] = False
 
     @abstractmethod
     def row(self, index: int) -> Any:
         """Make a fresh Python value of one row; nothing in it is shared with the source."""
+
+    def rows(self, indices: NDArray[np.int64]) -> list[Any]:
+        """Make fresh values of some rows at once; what ``row`` gives of each."""
+        return [self.row(index) for index in indices.tolist()]
+
+    def moved(self, indices: NDArray[np.int64]) -> list[Any]:
+        """Give what ``rows`` gives, but maybe the objects that the source holds.
+
+        Only for who changes none of them, or owns the source and asks once.
+        """
+        return self.rows(indices)
+
+    def meta(self, index: int) -> SampleMeta:
+        """Give what one row says of itself, where rows do."""
+        raise NotImplementedError
+
+    def metas_only(self) -> RowSource:
+        """Give the same rows as empty dicts that still say who they are, where rows do."""
+        raise NotImplementedError
 
     def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
         """Give a source that holds these rows, and where each of them is in it.
@@ -70,6 +98,58 @@ class Payload:
             DataError: the row cannot be decoded; the message says where it lies.
         """
         return self._sources[self._source_of[i]].row(int(self._row_of[i]))
+
+    def rows(self) -> list[Any]:
+        """Decode all rows, in order; fresh values, as ``row`` gives them.
+
+        Raises:
+            DataError: as ``row``, of the first bad row in some order.
+        """
+        return self._of_each(lambda source, rows: source.rows(rows))
+
+    def moved(self) -> list[Any]:
+        """Give all rows, in order, maybe the very objects that sources hold.
+
+        Only for who changes none of them, or owns this payload and its sources and asks once.
+
+        Raises:
+            DataError: as ``rows``.
+        """
+        return self._of_each(lambda source, rows: source.moved(rows))
+
+    def _of_each(self, values: Callable[[RowSource, NDArray[np.int64]], list[Any]]) -> list[Any]:
+        """Ask each source for its rows, and put these in order."""
+        if len(self._sources) == 1:
+            return values(self._sources[0], self._row_of)
+        made: list[Any] = [None] * len(self)
+        order = np.argsort(self._source_of, kind="stable")
+        stops = np.cumsum(np.bincount(self._source_of, minlength=len(self._sources))).tolist()
+        start = 0
+        for source, stop in zip(self._sources, stops, strict=True):
+            mine = order[start:stop]
+            for place, value in zip(mine.tolist(), values(source, self._row_of[mine]), strict=True):
+                made[place] = value
+            start = stop
+        return made
+
+    @property
+    def has_metas(self) -> bool:
+        """Whether rows say themselves who they are."""
+        return any(source.has_metas for source in self._sources)
+
+    @property
+    def are_dicts(self) -> bool:
+        """Whether every row surely is a dict."""
+        return all(source.are_dicts for source in self._sources)
+
+    def meta(self, i: int) -> SampleMeta:
+        """Give what row i says of itself; only where ``has_metas``."""
+        return self._sources[self._source_of[i]].meta(int(self._row_of[i]))
+
+    def metas_only(self) -> Payload:
+        """Give the same rows as empty dicts that still say who they are."""
+        sources = tuple(source.metas_only() for source in self._sources)
+        return Payload(sources, self._source_of, self._row_of)
 
     def take(self, indices: NDArray[np.int64]) -> Payload:
         """Pick rows, in the order of ``indices``; lets go of sources that hold none of them."""

@@ -5,6 +5,8 @@ what it took out of each, not the group: beside what the cache holds, at most on
 four times the rows that it gives in columns, and twice in whole rows. Rows that follow one another
 cost slices and at most two copies; a task of rows at random costs some 20 µs a row group in memory,
 60 µs more for one in the spill, and three copies of its rows. No Python work a row.
+
+With a filter, only rows that pass are decoded and cached; such groups do not go to the spill.
 """
 
 from __future__ import annotations
@@ -19,17 +21,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
+from zephon.expressions import RowFilter
 from zephon.io.dataset import Dataset
 from zephon.io.fields import Column
-from zephon.io.formats import FORMATS
-from zephon.io.formats.format import DecodedGroup, columns_batch
-from zephon.io.gather import joined, picked
+from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch
+from zephon.io.frames import joined_values
+from zephon.io.gather import joined
 from zephon.io.group_cache import GroupCache
+from zephon.io.kept_group import KeptGroup
 from zephon.io.offsets import offsets_of
-from zephon.io.payload import Payload, RowSource
+from zephon.io.payload import Payload
+from zephon.io.read_counts import ReadCounter, ReadCounts
+from zephon.io.row_filters import FilteredGroups, group_reader
 from zephon.io.spill.key import GroupKey
+from zephon.io.taken_parts import TakenPart, bad_rows, payload_of, places_of, taken, taken_kept
 
-_PAYLOAD_SHARE = 0.5  # of a group: fewer rows are copied, so that they do not keep all of it
 _MOST_KEYS = 1 << 16
 
 _bytes_of = attrgetter("bytes")
@@ -37,15 +43,21 @@ _bytes_of = attrgetter("bytes")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TakenRows:
-    """Rows in the order asked for.
+    """Rows in the order asked for; with a filter, those of them that pass.
 
     columns: one column a ``Column``, named by its path, of its type, without nulls. May share
         memory with a row group of which they are a quarter or more; read-only.
+    frame: the columns of kind "any", with nulls; None if none were asked for.
     payload: the whole rows, if the reader was made with ``payload=True``.
+    kept: which of the rows asked for these are, ascending, shape [rows], int64.
+    faults: what is wrong with bad rows, by position among these; where bad rows raise, none.
     """
 
     columns: pa.RecordBatch
+    frame: pa.RecordBatch | None
     payload: Payload | None
+    kept: NDArray[np.int64]
+    faults: dict[int, str]
 
 
 class RowReader:
@@ -56,36 +68,56 @@ class RowReader:
         columns: what is read of each row; may be empty.
         payload: hand out whole rows too.
         cache: where decoded row groups are kept; readers of any datasets may share one.
+        keep: give only rows that pass; looks at columns of ``frame``.
+        frame: columns of kind "any" that are read of each row, too.
 
     Raises:
         DatasetError: a Parquet shard lacks a column, or has it in another type.
+        PlanError: the filter looks at columns that are not in the frame.
     """
 
     def __init__(
-        self, dataset: Dataset, columns: tuple[Column, ...], *, payload: bool, cache: GroupCache
+        self,
+        dataset: Dataset,
+        columns: tuple[Column, ...],
+        *,
+        payload: bool,
+        cache: GroupCache,
+        keep: RowFilter | None = None,
+        frame: tuple[Column, ...] = (),
     ) -> None:
         self._dataset = dataset
         self._columns = columns
+        self._frame = frame
+        self._keep = keep
         self._cache = cache
         self._kept_rows = payload
-        self._groups = FORMATS[dataset.kind].reader(
-            dataset.name, dataset.shards, columns, payload=payload
-        )
+        self._counter = ReadCounter()
+        self._groups: GroupReader | FilteredGroups
+        if keep is None:
+            self._groups = group_reader(dataset, columns + frame, payload=payload)
+        else:
+            self._groups = FilteredGroups(
+                dataset, keep, columns, frame, payload=payload, counter=self._counter
+            )
         self._first_row = offsets_of(dataset.counts())
         self._first_group = offsets_of(dataset.group_counts())
         self._starts = offsets_of(dataset.group_sizes())
         self._keys: dict[int, GroupKey] = {}
 
-    def take(self, shards: NDArray[np.int64], rows: NDArray[np.int64]) -> TakenRows:
+    def take(
+        self, shards: NDArray[np.int64], rows: NDArray[np.int64], *, late_faults: bool = False
+    ) -> TakenRows:
         """Read rows.
 
         Args:
             shards: position of each row's shard in ``dataset.shards``, shape [n].
             rows: position of each row in its shard, shape [n].
+            late_faults: bad rows do not raise; what is wrong with them is given beside the rows.
 
         Raises:
             DataError: one of these rows is bad; names dataset, shard, row and field. Bad rows
-                that are not asked for never raise.
+                that are not asked for never raise, nor do those that do not pass the filter.
             ShardError: a file cannot be read.
             IndexError: there is no such row.
         """
@@ -95,21 +127,36 @@ class RowReader:
         if (groups[1:] < groups[:-1]).any():
             order = np.argsort(groups, kind="stable")
             groups, positions = groups[order], positions[order]
-        parts = self._parts(groups, positions - self._starts[groups])
-        self._refuse_bad_rows(parts, order, positions)
-        back = None
-        if order is not None:
-            back = np.empty_like(order)
-            back[order] = np.arange(len(order))
+        parts = self._parts(groups, positions - self._starts[groups], late_faults)
+        bad = bad_rows(parts, order)
+        if bad and not late_faults:
+            _, place, detail = bad[0]
+            raise DataError(self._message(int(positions[place]), detail))
+        kept, back = places_of(parts, order, len(positions), filtered=self._keep is not None)
         arrays = [
             joined([part.columns[index] for part in parts], back, column.type)
             for index, column in enumerate(self._columns)
         ]
-        columns = columns_batch(self._columns, arrays, len(positions))
-        payload = _payload(parts) if self._kept_rows else None
+        columns = columns_batch(self._columns, arrays, len(kept))
+        frame = None
+        if self._frame:
+            arrays = [
+                joined_values([part.frame[index] for part in parts], back, column.type)
+                for index, column in enumerate(self._frame)
+            ]
+            frame = columns_batch(self._frame, arrays, len(kept))
+        payload = payload_of(parts) if self._kept_rows else None
         if payload is not None and back is not None:
             payload = payload.take(back)
-        return TakenRows(columns, payload)
+        faults: dict[int, str] = {}
+        for asked, place, detail in bad:
+            given = int(np.searchsorted(kept, asked))
+            faults.setdefault(given, self._message(int(positions[place]), detail))
+        return TakenRows(columns, frame, payload, kept, faults)
+
+    def counts(self) -> ReadCounts:
+        """Report how many row groups were decoded, or had no need to be, for this reader."""
+        return self._counter.counts()
 
     def _positions(self, shards: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number rows over all shards, end to end."""
@@ -130,12 +177,15 @@ class RowReader:
             )
         return positions
 
-    def _parts(self, groups: NDArray[np.int64], inside: NDArray[np.int64]) -> list[_Part]:
+    def _parts(
+        self, groups: NDArray[np.int64], inside: NDArray[np.int64], late: bool
+    ) -> list[TakenPart]:
         """Take rows out of their groups, in memory first: they may have to leave for others.
 
         Args:
             groups: of each row, ascending, shape [rows].
             inside: the row's position in its group, shape [rows].
+            late: find all bad rows, not only the first.
         """
         if not len(groups):
             return []
@@ -145,15 +195,27 @@ class RowReader:
         shards = (np.searchsorted(self._first_group, wanted, side="right") - 1).tolist()
         keys = [self._key(*at) for at in zip(wanted.tolist(), shards, strict=True)]
         indices = pa.array(inside)
-        parts: dict[int, _Part] = {}
+        parts: dict[int, TakenPart] = {}
         for number in _held_first(self._cache.held(keys)):
             start, stop = bounds[number], bounds[number + 1]
             group, shard = int(wanted[number]), shards[number]
-            read = partial(self._groups.read, shard, group - int(self._first_group[shard]))
-            decoded: DecodedGroup = self._cache.get(keys[number], read, _bytes_of)
+            read = partial(self._read, shard, group - int(self._first_group[shard]))
+            decoded = self._cache.get(keys[number], read, _bytes_of)
             part = inside[start:stop]
-            parts[number] = _part(start, decoded, part, indices.slice(start, stop - start))
-        return [parts[number] for number in range(len(keys))]
+            if isinstance(decoded, KeptGroup):
+                found = taken_kept(start, decoded, part, len(self._columns), late)
+                if found is not None:
+                    parts[number] = found
+                continue
+            picks = indices.slice(start, stop - start)
+            parts[number] = taken(start, decoded, part, picks, len(self._columns), late)
+        return [parts[number] for number in range(len(keys)) if number in parts]
+
+    def _read(self, shard: int, group: int) -> DecodedGroup | KeptGroup:
+        decoded = self._groups.read(shard, group)
+        if isinstance(decoded, DecodedGroup):  # a filter counts for itself
+            self._counter.add(read=1, bytes=decoded.bytes)
+        return decoded
 
     def _key(self, group: int, shard: int) -> GroupKey:
         key = self._keys.get(group)
@@ -166,78 +228,23 @@ class RowReader:
                 group - int(self._first_group[shard]),
                 first - int(self._first_row[shard]),
                 stop - first,
-                self._columns,
+                self._columns + self._frame,
                 # Whole rows name their dataset in errors, so they are not shared with another's.
                 self._dataset.name if self._kept_rows else None,
+                self._keep,
             )
         return key
 
-    def _refuse_bad_rows(
-        self, parts: list[_Part], order: NDArray[np.int64] | None, positions: NDArray[np.int64]
-    ) -> None:
-        """Raise for the bad row that was asked for first, whatever the order of groups."""
-        found: list[tuple[int, int, str]] = []
-        for part in parts:
-            if part.fault:
-                index = part.start + part.fault[0]
-                asked = index if order is None else int(order[index])
-                found.append((asked, int(positions[index]), part.fault[1]))
-        if not found:
-            return
-        _, position, detail = min(found)
+    def _message(self, position: int, detail: str) -> str:
+        """Say what is wrong with a row, given where it is among the rows of all shards."""
         shard = int(np.searchsorted(self._first_row, position, side="right")) - 1
         row = position - int(self._first_row[shard])
         name = self._dataset.shards[shard].name
-        raise DataError(f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}")
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Part:
-    """What was taken out of one group: rows that stand together once a request is sorted by group.
-
-    start: where they begin among all rows.
-    columns: the rows as bytes, a column of the plan each; a slice of the group's only where they
-        are a good part of it.
-    fault: which of them is the first bad one, and what is wrong with it.
-    source: holds them whole, if whole rows are wanted; at least these, at most the group.
-    places: where each of them is in ``source``, shape [rows], int64.
-    """
-
-    start: int
-    columns: Sequence[pa.Array]
-    fault: tuple[int, str] | None
-    source: RowSource | None
-    places: NDArray[np.int64]
+        return f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}"
 
 
 def _held_first(held: Sequence[bool]) -> list[int]:
     """Order groups such that those in memory are read before others push them out."""
     if len(held) == 1:
         return [0]
-    return [n for n, here in enumerate(held) if here] + [
-        n for n, here in enumerate(held) if not here
-    ]
-
-
-def _part(start: int, decoded: DecodedGroup, rows: NDArray[np.int64], indices: pa.Array) -> _Part:
-    """Take rows out of one group, and let go of it where they are few."""
-    faults = [first for faults in decoded.faults if (first := faults.first(rows))]
-    source, places = decoded.payload, rows
-    if source is not None and len(rows) < _PAYLOAD_SHARE * decoded.columns.num_rows:
-        source, places = source.some(rows)
-    return _Part(
-        start=start,
-        columns=picked(decoded.columns.columns, rows, indices),
-        fault=min(faults, default=None),
-        source=source,
-        places=places,
-    )
-
-
-def _payload(parts: list[_Part]) -> Payload:
-    sources = tuple(part.source for part in parts if part.source is not None)
-    source_of = np.repeat(
-        np.arange(len(parts), dtype=np.int32), [len(part.places) for part in parts]
-    )
-    row_of = [np.empty(0, np.int64), *(part.places for part in parts)]
-    return Payload(sources, source_of, np.concatenate(row_of))
+    return sorted(range(len(held)), key=lambda number: not held[number])

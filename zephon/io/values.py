@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import DataError
 from zephon.io.exact_numbers import exactly, rounded_if_integer
+from zephon.io.exact_values import checked
 from zephon.io.fields import LOOKED_AT, Column, Field, merged_kind
 from zephon.io.list_kinds import field_kind, in_words, look_at
 
@@ -22,6 +23,8 @@ _ABSENT = object()
 
 def value_of(row: object, column: Column) -> Any:
     """Read one column of one row: a str, or an array of shape [values] of the column's dtype.
+
+    Of kind "any": a value as ``exact_values.checked`` gives it; None for null, or no field.
 
     Raises:
         DataError: the row is no object, or the value is absent, null or of another type.
@@ -37,6 +40,8 @@ def value_of(row: object, column: Column) -> Any:
                 "it"
             )
     value = _find(row, column)
+    if column.kind == "any":
+        return _any(None if value is _ABSENT else value, column)
     if value is _ABSENT:
         if column.missing == "empty":
             return "" if column.kind == "text" else np.empty(0, column.dtype)
@@ -61,6 +66,25 @@ def fields_of(rows: Iterable[object]) -> tuple[Field, ...]:
             for name, value in row.items():
                 kinds.setdefault(str(name), []).append(_kind(value))
     return tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
+
+
+def raw_value_of(row: object, column: Column) -> Any:
+    """Give the value of a column of kind "any" as it stands in the row; None if there is none.
+
+    Raises:
+        DataError: the row is no object, or a value on the way to a nested one is none.
+    """
+    if not isinstance(row, Mapping):
+        raise DataError(f"a row must be an object with fields, got {in_words(row)}")
+    value = _find(row, column)
+    return None if value is _ABSENT else value
+
+
+def _any(value: Any, column: Column) -> Any:
+    try:
+        return checked(value, column.type)
+    except DataError as exc:
+        raise _refused(column, str(exc)) from exc
 
 
 def _find(row: Mapping[str, Any], column: Column) -> Any:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from zephon.errors import DataError, ShardError
 from zephon.io import Dataset
 from zephon.io.fields import Column, Field
-from zephon.io.formats import jsonl, line_blocks
+from zephon.io.formats import jsonl, line_blocks, line_groups
 from zephon.io.formats.zstd_module import zstd
 
 PACKED = {"a.jsonl": bytes, "a.jsonl.gz": gzip.compress, "a.jsonl.zst": zstd.compress}
@@ -21,7 +21,9 @@ PACKED = {"a.jsonl": bytes, "a.jsonl.gz": gzip.compress, "a.jsonl.zst": zstd.com
 def small_blocks(monkeypatch):
     """Make blocks of about 100 bytes, so that small files have many."""
     monkeypatch.setattr(
-        jsonl, "index_lines", lambda stream: line_blocks.index_lines(stream, block_bytes=100)
+        jsonl,
+        "index_lines",
+        lambda stream, **rest: line_blocks.index_lines(stream, block_bytes=100, **rest),
     )
 
 
@@ -200,7 +202,7 @@ def test_some_bad_rows_are_located_as_all_are(lines, read, small_blocks):
     path = lines(a__jsonl=b"\n" + good * 40 + b' \n{"a":\n{"a":"\xff"}\n' + good * 40)
     dataset = Dataset.from_path("d", path)
     group = int(np.searchsorted(np.cumsum(dataset.shards[0].group_rows), 40, side="right"))
-    source = jsonl.JsonlGroups("d", dataset.shards, (), payload=True).read(0, group).payload
+    source = line_groups.JsonlGroups("d", dataset.shards, (), payload=True).read(0, group).payload
     first = 40 - int(dataset.shards[0].group_rows[:group].sum())
     assert first > 0  # the block begins with other rows
     some, places = source.some(np.array([first + 1, first, 0, first]))

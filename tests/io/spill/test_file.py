@@ -87,3 +87,17 @@ def test_lists_of_any_numbers_come_back(kind, tmp_path):
     assert first.columns.equals(batch)
     assert again.columns.equals(batch)
     again.columns.validate(full=True)
+
+
+def test_columns_of_any_type_come_back(tmp_path):
+    types = [pa.int64(), pa.large_string(), pa.large_list(pa.int8()), pa.bool_(), pa.date32()]
+    columns = tuple(Column(str(dtype), "any", values=dtype) for dtype in types)
+    values = [[1, None, 3], ["a", None, "c"], [[1], None, [None]], [True, None, False]]
+    arrays = [pa.array(v, t) for v, t in zip([*values, [None] * 3], types, strict=True)]
+    batch = pa.RecordBatch.from_arrays(arrays, names=[column.path for column in columns])
+    about = GroupKey(("/data/a.parquet", 1, 1), 0, 0, 3, columns, None)
+    write(str(tmp_path / "n"), packed(about, DecodedGroup(batch, (), None, 1)))
+    buffer = mapped(str(tmp_path / "n"), (tmp_path / "n").stat().st_size)
+    found = unpacked(about, buffer)
+    assert found.columns.equals(batch)
+    assert layout_of(about, found, buffer) is None

@@ -1,9 +1,10 @@
 """One reader a file; the table is how the name of a format becomes one.
 
 Read ``format`` and ``file_format`` first: what every format can do. Then a format from its face
-down: ``parquet`` → ``parquet_layouts``, ``parquet_schema``, ``arrow_columns``, ``arrow_rows``;
-``jsonl`` → ``line_layouts``, ``line_blocks``, ``line_decoder``, ``line_rows``, ``forward_file``;
-``memory``. To add one: a file, and a line here.
+down: ``parquet`` → ``parquet_layouts``, ``parquet_schema``, ``parquet_groups``,
+``parquet_statistics``, ``arrow_columns``, ``arrow_rows``; ``jsonl`` → ``line_layouts``,
+``line_blocks``, ``line_types``, ``line_groups``, ``line_decoder``, ``line_columns``,
+``line_rows``, ``forward_file``; ``memory``. To add one: a file, and a line here.
 """
 
 from __future__ import annotations

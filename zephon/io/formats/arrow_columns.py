@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.io.column_types import is_text
+from zephon.io.exact_cast import exact_cast, not_utf8
 from zephon.io.exact_numbers import exactly
+from zephon.io.exact_values import shown
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats.format import Faults
 from zephon.io.list_kinds import field_kind
@@ -31,9 +34,9 @@ def kind_of_type(dtype: pa.DataType) -> str:
     dtype = _storage(dtype)
     if pa.types.is_null(dtype):
         return "unknown"
-    if _is_text(dtype):
+    if is_text(dtype.value_type if pa.types.is_dictionary(dtype) else dtype):
         return "text"
-    if _is_list(dtype):
+    if _is_counted_list(dtype):
         return field_kind(numbers_of_type(dtype))
     if pa.types.is_primitive(dtype) or pa.types.is_decimal(dtype):
         return "scalar"
@@ -49,7 +52,7 @@ def numbers_of_type(dtype: pa.DataType) -> str | None:
     dtype = _storage(dtype)
     if pa.types.is_null(dtype):
         return ""
-    if not _is_list(dtype):
+    if not _is_counted_list(dtype):
         return None
     item = dtype.value_type
     if pa.types.is_null(item):
@@ -64,13 +67,16 @@ def numbers_of_type(dtype: pa.DataType) -> str | None:
 
 
 def converted(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
-    """Convert one column to the type that a plan reads; bad rows become "" or [].
+    """Convert one column to the type that a plan reads; bad rows become "" or [], or null.
 
     Args:
-        column: text where text is wanted; else lists of a type that the wanted kind can hold
+        column: text where text is wanted; where any type is, one that may become it
+            (``column_types.may_become``); else lists of a type that the wanted kind can hold
             (``fields.can_hold``); or nulls alone.
         wanted: what the plan reads.
     """
+    if wanted.kind == "any":
+        return _of_any_type(column, wanted)
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_null(column.type):
@@ -80,7 +86,9 @@ def converted(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
 
 
 def empty_column(wanted: Column, rows: int) -> pa.Array:
-    """Make a column of empty values: "" or []."""
+    """Make a column of empty values: "" or []; nulls where any type is wanted."""
+    if wanted.kind == "any":
+        return pa.nulls(rows, wanted.type)
     if wanted.kind == "text":
         return pa.repeat(pa.scalar("", TEXT), rows)
     return number_lists(np.zeros(rows + 1, np.int64), pa.array([], wanted.type.value_type))
@@ -91,6 +99,18 @@ def number_lists(offsets: NDArray[np.int64], values: pa.Array) -> pa.LargeListAr
     return pa.LargeListArray.from_arrays(pa.array(offsets), values, type=pa.large_list(values.type))
 
 
+def _of_any_type(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
+    made, bad = exact_cast(column, wanted.type)
+    return made, Faults.of({row: _said(wanted, _got(column, row)) for row in bad.tolist()})
+
+
+def _got(column: pa.Array, row: int) -> str:
+    try:
+        return f"got {shown(column[row].as_py())}"
+    except UnicodeDecodeError:
+        return "got bytes that are not UTF-8"
+
+
 def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     text = column if column.type == TEXT else column.cast(TEXT)
     problems: dict[int, str] = {}
@@ -99,8 +119,8 @@ def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
         problems = dict.fromkeys(nulls.tolist(), _said(wanted, "got null"))
         text = text.fill_null("")
     raw = text.view(pa.large_binary())
-    if not _is_utf8(raw):
-        broken = _not_utf8(raw, 0, len(raw))
+    broken = not_utf8(raw)
+    if broken:
         problems |= dict.fromkeys(broken, _said(wanted, "got bytes that are not UTF-8"))
         picks = np.arange(len(raw))
         picks[broken] = len(raw)  # the empty text after the last row
@@ -153,24 +173,6 @@ def _in_type(values: pa.Array, wanted: Column) -> tuple[pa.Array, list[tuple[int
     return pa.array(made, target), [(place, found[place]) for place in wrong.tolist()]
 
 
-def _is_utf8(raw: pa.Array) -> bool:
-    try:
-        raw.cast(TEXT)  # checks, and shares the bytes
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _not_utf8(raw: pa.Array, start: int, stop: int) -> list[int]:
-    """Find the rows that are not UTF-8, by halves: few are bad, so most halves pass whole."""
-    if _is_utf8(raw.slice(start, stop - start)):
-        return []
-    if stop - start == 1:
-        return [start]
-    middle = (start + stop) // 2
-    return _not_utf8(raw, start, middle) + _not_utf8(raw, middle, stop)
-
-
 def _said(wanted: Column, got: str) -> str:
     said = f": field {wanted.path!r} must be {wanted.wanted}, {got}"
     return f"{said}; {wanted.remedy('mend or remove the row')}"
@@ -184,17 +186,7 @@ def _storage(dtype: pa.DataType) -> pa.DataType:
     return dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype
 
 
-def _is_text(dtype: pa.DataType) -> bool:
-    if pa.types.is_dictionary(dtype):
-        dtype = dtype.value_type
-    return (
-        pa.types.is_string(dtype)
-        or pa.types.is_large_string(dtype)
-        or pa.types.is_string_view(dtype)
-    )
-
-
-def _is_list(dtype: pa.DataType) -> bool:
+def _is_counted_list(dtype: pa.DataType) -> bool:
     return (
         pa.types.is_list(dtype)
         or pa.types.is_large_list(dtype)

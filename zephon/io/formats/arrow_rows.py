@@ -1,8 +1,4 @@
-"""Rows of an Arrow table as Python values.
-
-Numbers stay NumPy scalars of their own type, timestamps and dates become datetime64, lists of
-numbers read-only NumPy arrays, nulls None; everything else becomes plain Python objects.
-"""
+"""Rows of an Arrow table as Python values: one at a time, or many column by column."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
+from zephon.io.formats.arrow_values import python_value, python_values
 from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
 
@@ -25,6 +22,8 @@ class TableRows(RowSource):
     """
 
     __slots__ = ("_columns", "_first_row", "_names", "_place", "_positions")
+
+    are_dicts = True
 
     def __init__(
         self,
@@ -49,6 +48,17 @@ class TableRows(RowSource):
             name: self._value(name, column[index], index)
             for name, column in zip(self._names, self._columns, strict=True)
         }
+
+    def rows(self, indices: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Make some rows, many times faster than one at a time; raises as ``row``."""
+        names = self._names
+        if not names:
+            return [{} for _ in indices]
+        columns = [
+            self._values(name, column, indices)
+            for name, column in zip(names, self._columns, strict=True)
+        ]
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
     def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
         """Copy some rows; a table with a column that Arrow cannot copy by row stays whole."""
@@ -75,6 +85,23 @@ class TableRows(RowSource):
         table = pa.Table.from_arrays(arrays, names=about["names"])
         return cls(table, about["place"], about["first_row"])
 
+    def _values(self, name: str, column: pa.ChunkedArray, indices: NDArray[np.int64]) -> list[Any]:
+        """Give some values of a column, in any order; a value of which Arrow says no by itself."""
+        try:
+            if column.num_chunks == 1:
+                return python_values(_picked(column.chunk(0), indices))
+            starts = offsets_of([len(chunk) for chunk in column.chunks])
+            chunk_of = np.searchsorted(starts, indices, side="right") - 1
+            made: list[Any] = [None] * len(indices)
+            for number in np.unique(chunk_of).tolist():
+                places = np.flatnonzero(chunk_of == number)
+                picked = _picked(column.chunk(number), indices[places] - starts[number])
+                for place, value in zip(places.tolist(), python_values(picked), strict=True):
+                    made[place] = value
+            return made
+        except (pa.ArrowException, ValueError, OverflowError):  # bytes that are no text, and views
+            return [self._value(name, column[index], index) for index in indices.tolist()]
+
     def _value(self, name: str, scalar: pa.Scalar, index: int) -> Any:
         try:
             return python_value(scalar)
@@ -84,6 +111,14 @@ class TableRows(RowSource):
                 f"{self._place}, row {self._first_row + position}: field {name!r} must be UTF-8 "
                 f"text, got bytes that are not ({exc.reason}); mend or remove the row"
             ) from exc
+
+
+def _picked(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    """Pick rows; those that lie side by side are not copied."""
+    count = len(rows)
+    if count and int(rows[-1]) - int(rows[0]) + 1 == count and (np.diff(rows) == 1).all():
+        return array.slice(int(rows[0]), count)
+    return array.take(pa.array(rows))
 
 
 def _as_one(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -100,41 +135,3 @@ def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.ChunkedArray:
         for index, chunk in enumerate(column.chunks)
     ]
     return pa.chunked_array(pieces, column.type)
-
-
-def python_value(scalar: pa.Scalar) -> Any:
-    """Convert one Arrow value; nothing in the result shares memory with it.
-
-    >>> python_value(pa.scalar(3, pa.int16())), python_value(pa.scalar("a"))
-    (np.int16(3), 'a')
-    """
-    if not scalar.is_valid:
-        return None
-    dtype = scalar.type
-    if pa.types.is_dictionary(dtype):
-        return python_value(scalar.value)
-    if isinstance(dtype, pa.BaseExtensionType):
-        return python_value(scalar.value)
-    if _is_number(dtype):
-        return pa.array([scalar.as_py()], dtype).to_numpy(zero_copy_only=False)[0]
-    if pa.types.is_timestamp(dtype):
-        return np.datetime64(scalar.value, dtype.unit)
-    if pa.types.is_date(dtype):
-        return np.datetime64(scalar.as_py(), "D")
-    if _is_number_list(dtype) and not scalar.values.null_count:
-        array = scalar.values.to_numpy(zero_copy_only=False).copy()
-        array.flags.writeable = False
-        return array
-    return scalar.as_py()
-
-
-def _is_number(dtype: pa.DataType) -> bool:
-    return pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_boolean(dtype)
-
-
-def _is_number_list(dtype: pa.DataType) -> bool:
-    return (
-        pa.types.is_list(dtype)
-        or pa.types.is_large_list(dtype)
-        or pa.types.is_fixed_size_list(dtype)
-    ) and _is_number(dtype.value_type)

@@ -66,6 +66,14 @@ class FileFormat(Format):
             ShardError: the file is not of this format, or is cut off.
         """
 
+    def described(self, dataset: str, path: Path) -> Shard:
+        """Count a file, and find all that an index tells of it.
+
+        Raises:
+            ShardError: as ``describe``.
+        """
+        return self.describe(dataset, path)[0]
+
     def shortened(self, names: Sequence[str], extras: Sequence[dict[str, Any]]) -> None:
         """Let an ``extra`` refer to an earlier one instead of repeating it."""
 

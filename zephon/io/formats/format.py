@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.expressions import Statistics
+from zephon.io.field_types import FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
@@ -46,12 +48,20 @@ class Faults:
         position = int(bad.argmax())
         return position, self.details[int(places[position])]
 
+    def among(self, rows: NDArray[np.int64]) -> list[tuple[int, str]]:
+        """Find all of some rows that are bad, as ``first`` does the first."""
+        if not len(self.rows):
+            return []
+        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        bad = np.flatnonzero(self.rows[places] == rows).tolist()
+        return [(position, self.details[int(places[position])]) for position in bad]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecodedGroup:
     """One row group, decoded.
 
-    columns: one column a plan's column, named by its path, without nulls.
+    columns: one column a plan's column, named by its path, without nulls but of kind "any".
     faults: bad rows; several entries may name the same row.
     payload: the whole rows, if they were asked for.
     bytes: memory that all of it holds.
@@ -78,6 +88,27 @@ class GroupReader(ABC):
             ShardError: the file cannot be read, or changed since it was counted.
         """
 
+    def statistics(self, shard: int, groups: Sequence[int]) -> Sequence[Mapping[str, Statistics]]:
+        """Say what a file tells of the columns of row groups, by path, without reading rows.
+
+        A column is left out if it is not known whether all its values are good ones.
+
+        Args:
+            shard: position in the dataset's shards.
+            groups: positions in the shard's row groups.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
+        return [{} for _ in groups]
+
+    def check_unchanged(self, shard: int) -> None:  # noqa: B027 - rows in memory stay as they are
+        """Refuse a file that was written to since its rows were counted, where statistics tell.
+
+        Raises:
+            ShardError: it was.
+        """
+
 
 class Format(ABC):
     """One file format. Holds no state: everything known of a shard is in its ``Shard``."""
@@ -97,6 +128,26 @@ class Format(ABC):
     @abstractmethod
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """List the top-level columns, and say whether every row is known to have them all."""
+
+    @abstractmethod
+    def types(self, dataset: str, shards: Shards) -> Mapping[str, FoundType]:
+        """Join the types of top-level columns over all shards, or all rows in memory.
+
+        Reads no file: what footers and indexes have told of is all that is known.
+        """
+
+    @abstractmethod
+    def check_declared(self, dataset: str, shards: Shards, columns: Sequence[Column]) -> None:
+        """Refuse what a user said of the types of fields where it is known to be wrong.
+
+        Args:
+            dataset: its name, for messages.
+            shards: of the dataset.
+            columns: of kind "any", one a declared field.
+
+        Raises:
+            DatasetError: no row can have such a field.
+        """
 
     @abstractmethod
     def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:

@@ -5,33 +5,29 @@ A row group is a block of about 1 MiB of whole lines. A bad line spoils its own 
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.errors import DataError, ShardError
+from zephon.errors import DataError, DatasetError
+from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen
 from zephon.io.formats.file_format import FileFormat
 from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import (
-    DecodedGroup,
-    Faults,
     GroupReader,
-    columns_batch,
-    held_bytes,
 )
-from zephon.io.formats.forward_file import DAMAGE, ForwardFile, PassedBlocks, open_text
-from zephon.io.formats.line_blocks import RowLines, index_lines, row_lines
-from zephon.io.formats.line_decoder import LineDecoder
+from zephon.io.formats.forward_file import open_text
+from zephon.io.formats.line_blocks import RowLines, index_lines
+from zephon.io.formats.line_decoder import load_rows
+from zephon.io.formats.line_groups import JsonlGroups, is_compressed, located
 from zephon.io.formats.line_layouts import (
     LAYOUT_TYPES,
     LineEntry,
@@ -41,14 +37,12 @@ from zephon.io.formats.line_layouts import (
     described_blocks,
     line_blocks,
 )
-from zephon.io.formats.line_rows import LineRows, Place
+from zephon.io.formats.line_types import found_types, summed
+from zephon.io.seen_types import SeenTypes
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
+from zephon.io.type_names import fits_json
 from zephon.io.values import fields_of
-
-_COMPRESSED = (".gz", ".zst")
-_FORWARD_FILES = 8  # compressed files that a reader holds open
-_PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
 
 
 class Jsonl(FileFormat):
@@ -62,12 +56,18 @@ class Jsonl(FileFormat):
 
     def count(self, dataset: str, path: Path) -> Shard:
         """Read the whole file once."""
-        with _located(dataset, path.name):
+        return self._counted(dataset, path, None)
+
+    def _counted(self, dataset: str, path: Path, seen: SeenTypes | None) -> Shard:
+        look = None if seen is None else partial(_look, seen)
+        with located(dataset, path.name):
             status = path.stat()
-            if not status.st_size and _is_compressed(path.name):
+            if not status.st_size and is_compressed(path.name):
                 raise EOFError("the file has no bytes")
             with open_text(path) as stream:
-                blocks = index_lines(stream)
+                blocks = index_lines(stream, look=look)
+        if seen is not None:
+            blocks = replace(blocks, types=summed(seen))
         return Shard(
             name=path.name,
             path=str(path),
@@ -80,14 +80,29 @@ class Jsonl(FileFormat):
         )
 
     def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:
-        """Read the whole file once, and tell of its blocks."""
-        shard = self.count(dataset, path)
-        extra = {"raw_bytes": shard.decoded_bytes} if _is_compressed(path.name) else {}
-        return shard, {**extra, "blocks": described_blocks(blocks_of(shard))}
+        """Read and decode the whole file once, and tell of its blocks and types."""
+        shard = self._counted(dataset, path, SeenTypes(objects=False))
+        extra = {"raw_bytes": shard.decoded_bytes} if is_compressed(path.name) else {}
+        return shard, {**extra, **described_blocks(blocks_of(shard))}
 
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """Look at the first rows of the first shard that has any; never complete."""
         return fields_of(self._first_rows(dataset, shards)), False
+
+    def types(self, dataset: str, shards: Shards) -> Mapping[str, FoundType]:
+        """Give what the index has told of; nothing without one."""
+        return found_types(cast(LineLayouts, shards.layouts).types)
+
+    def check_declared(self, dataset: str, shards: Shards, columns: Sequence[Column]) -> None:
+        """Refuse types of which JSON has no values."""
+        for column in columns:
+            if not fits_json(column.type):
+                raise DatasetError(
+                    f"dataset {dataset!r}: schema[{column.path!r}] must be of booleans, numbers, "
+                    f"text, lists or objects, since JSON has nothing else, got {column.type}; "
+                    f"declare what the lines hold, such as 'string', and convert it with an "
+                    f"expression"
+                )
 
     def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:
         """Decode the first lines whole; lines that cannot be count as rows without fields."""
@@ -106,13 +121,13 @@ class Jsonl(FileFormat):
     def resolve(self, entries: Sequence[LineEntry]) -> None:
         """Check sizes and blocks."""
         for position, entry in enumerate(entries):
-            check_blocks(entry, position, compressed=_is_compressed(entry.basename))
+            check_blocks(entry, position, compressed=is_compressed(entry.basename))
 
     def from_entry(self, entry: LineEntry, path: str, listed_by: ListedBy) -> Shard | None:
         """Make the shard of an entry that has blocks."""
         if entry.extra.blocks is None:
             return None
-        blocks = line_blocks(entry.extra.blocks)
+        blocks = line_blocks(entry.extra.blocks, entry.extra.types)
         return Shard(
             name=entry.basename,
             path=path,
@@ -130,7 +145,7 @@ class Jsonl(FileFormat):
 
     def stored_layouts(self, columns: pa.RecordBatch, about: Mapping[str, Any]) -> LineLayouts:
         """Take up the blocks that were stored."""
-        return LineLayouts.stored(columns)
+        return LineLayouts.stored(columns, about)
 
     def _first_rows(self, dataset: str, shards: Shards) -> Iterator[Any]:
         filled = shards.rows > 0
@@ -151,109 +166,5 @@ class Jsonl(FileFormat):
             groups.close()
 
 
-class JsonlGroups(GroupReader):
-    """Decodes blocks of lines. Decoding holds the interpreter lock: threads do not speed it up."""
-
-    def __init__(
-        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
-    ) -> None:
-        self._dataset = dataset
-        self._shards = shards
-        self._columns = columns
-        self._decoder = LineDecoder(columns) if columns else None
-        self._payload = payload
-        self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
-        self._passed = PassedBlocks(_PASSED_BYTES)
-        self._lock = threading.Lock()
-
-    def read(self, shard: int, group: int) -> DecodedGroup:
-        """Decode one block."""
-        whole, text, lines = self.lines(shard, group)
-        rows = len(lines.starts)
-        arrays: list[pa.Array] = []
-        problems: dict[int, str] = {}
-        if self._decoder is not None:
-            arrays, problems = self._decoder.decode(text, lines)
-        if self._payload:
-            problems = whole.refusals() | problems
-        details = {row: whole.detail(row, why) for row, why in problems.items()}
-        return DecodedGroup(
-            columns=columns_batch(self._columns, arrays, rows),
-            faults=(Faults.of(details),) if details else (),
-            payload=whole if self._payload else None,
-            bytes=held_bytes(arrays) + (len(text) + 24 * rows if self._payload else 0),
-        )
-
-    def lines(self, shard: int, group: int) -> tuple[LineRows, bytes, RowLines]:
-        """Read one block and decode nothing: its rows, its text, and where they lie in it.
-
-        Raises:
-            ShardError: the file cannot be read, or changed since it was counted.
-        """
-        about = self._shards[shard]
-        rows = int(about.group_rows[group])
-        text = self._text(shard, group)
-        lines = row_lines(text)
-        if len(lines.starts) != rows:
-            held = f"block {group}: {rows} rows were counted, but {len(lines.starts)} read"
-            raise about.stale(self._dataset, held)
-        if group + 1 < len(about.group_rows) and not text.endswith(b"\n"):
-            raise about.stale(self._dataset, f"block {group} ends inside a line")
-        place = Place(self._dataset, about.name, blocks_of(about), group)
-        return LineRows(text, lines, place), text, lines
-
-    def close(self) -> None:
-        """Close compressed files that are open."""
-        with self._lock:
-            for file in self._forward.values():
-                file.close()
-            self._forward.clear()
-            self._passed.clear()
-
-    def _text(self, shard: int, group: int) -> bytes:
-        about = self._shards[shard]
-        with _located(self._dataset, about.name):
-            if _is_compressed(about.name):
-                return self._forward_file(shard).block(group)
-            start, stop = blocks_of(about).offsets[group : group + 2].tolist()
-            with open(about.path, "rb") as file:
-                about.check_unchanged(self._dataset, os.fstat(file.fileno()))
-                if group and os.pread(file.fileno(), 1, start - 1) != b"\n":
-                    raise about.stale(self._dataset, f"block {group} begins inside a line")
-                file.seek(start)
-                return file.read(stop - start)
-
-    def _forward_file(self, shard: int) -> ForwardFile:
-        about = self._shards[shard]
-        with self._lock:
-            if shard not in self._forward:
-                self._forward[shard] = ForwardFile(
-                    self._dataset, about, blocks_of(about), self._passed
-                )
-            self._forward.move_to_end(shard)
-            if len(self._forward) > _FORWARD_FILES:
-                self._forward.popitem(last=False)  # closed with its last reader
-            return self._forward[shard]
-
-
-def _is_compressed(name: str) -> bool:
-    return name.lower().endswith(_COMPRESSED)
-
-
-@contextmanager
-def _located(dataset: str, shard: str) -> Iterator[None]:
-    """Name the file in whatever goes wrong while its text is read."""
-    try:
-        yield
-    except ShardError:
-        raise
-    except (*DAMAGE, OSError, UnicodeError) as exc:
-        what = "it cannot be read"
-        if isinstance(exc, UnicodeError):
-            what = "it is not UTF-8"
-        elif isinstance(exc, DAMAGE):
-            what = "it is damaged or cut off"
-        raise ShardError(
-            f"dataset {dataset!r}, shard {shard!r}: the file must be whole and in UTF-8, but "
-            f"{what}: {exc}; write the file again, or move it out of the directory"
-        ) from exc
+def _look(seen: SeenTypes, text: bytes, lines: RowLines, first_row: int) -> None:
+    seen.look(load_rows(text, lines), first_row)

@@ -7,7 +7,7 @@ index is made in one pass at about 2 GB/s and holds three integers a block of ab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,12 +52,14 @@ class LineBlocks:
     first_rows: its first row, counted from 0; then the rows of the text.
     first_lines: its first physical line, counted from 0; then the lines of the text.
     opening: the first bytes of the first row, which tell JSON lines from other JSON.
+    types: of the fields, each with the row where it was met first; None where nobody looked.
     """
 
     offsets: NDArray[np.int64]
     first_rows: NDArray[np.int64]
     first_lines: NDArray[np.int64]
     opening: bytes
+    types: Mapping[str, Sequence[tuple[str, int]]] | None = None
 
 
 def row_lines(text: bytes) -> RowLines:
@@ -99,12 +101,18 @@ def is_blank(line: bytes) -> bool:
     return not text or text.isspace()
 
 
-def index_lines(stream: Stream, *, block_bytes: int = BLOCK_BYTES) -> LineBlocks:
+def index_lines(
+    stream: Stream,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    look: Callable[[bytes, RowLines, int], None] | None = None,
+) -> LineBlocks:
     """Read a text from front to back and index its rows.
 
     Args:
         stream: the decoded text; a byte order mark at its front is left out.
         block_bytes: how large a block is about; only the index depends on it, never a row's id.
+        look: is shown each block, its rows, and the number of the first of them.
 
     Raises:
         UnicodeError: the text is UTF-16 or UTF-32, by its first bytes.
@@ -123,6 +131,8 @@ def index_lines(stream: Stream, *, block_bytes: int = BLOCK_BYTES) -> LineBlocks
         if not opening and len(found.starts):
             start = int(found.starts[0])
             opening = text[start : min(int(found.stops[0]), start + _OPENING_BYTES)]
+        if look is not None:
+            look(text, found, row)
         offset += len(text)
         row += len(found.starts)
         line += found.lines

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -21,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from zephon.errors import DataError
-from zephon.io.fields import TEXT, Column
-from zephon.io.formats.json_lists import doubtful_lists, parse_lists
+from zephon.io.fields import Column
 from zephon.io.formats.line_blocks import RowLines
+from zephon.io.formats.line_columns import column_reader, keys_of, looked_at
 from zephon.io.values import value_of
 
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -37,12 +34,12 @@ class LineDecoder:
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
-        keys = [key for column in columns for key in _looked_at(column)]
+        keys = [key for column in columns for key in looked_at(column)]
         names = {key: f"f{index}" for index, key in enumerate(dict.fromkeys(keys))}
-        self._readers = tuple(_reader(column, keys, names) for column in columns)
+        self._readers = tuple(column_reader(column, keys, names) for column in columns)
         fields: dict[str, tuple[str, Any, Any]] = {}
         for column, reader in zip(columns, self._readers, strict=True):
-            for key in _keys(column):
+            for key in keys_of(column):
                 fields[key] = (names[key], *reader.field)
             for key in column.without:
                 fields.setdefault(key, (names[key], Any, None))
@@ -54,15 +51,17 @@ class LineDecoder:
             gc=False,  # decoded JSON holds no cycles
         )
         self._decoder = msgspec.json.Decoder(self._type)
+        self._refused = self._type(**dict.fromkeys(self._type.__struct_fields__))
 
     def decode(self, text: bytes, lines: RowLines) -> tuple[list[pa.Array], dict[int, str]]:
         """Decode the rows of a text.
 
         Returns:
-            one array a column, without nulls, and what is wrong with each bad row.
+            one array a column, without nulls but of kind "any"; and what is wrong with each bad
+            row.
         """
-        rows = self._rows(text, lines)
-        values = [reader.values(rows) for reader in self._readers]
+        rows, refused = self._rows(text, lines)
+        values = [reader.values(rows, refused) for reader in self._readers]
         arrays = [reader.array(some) for reader, some in zip(self._readers, values, strict=True)]
         doubts: dict[int, list[int]] = {}  # columns in doubt, by row
         for index, (reader, array) in enumerate(zip(self._readers, arrays, strict=True)):
@@ -83,25 +82,26 @@ class LineDecoder:
                 arrays[index] = reader.array(values[index])
         return [array for array in arrays if array is not None], problems
 
-    def _rows(self, text: bytes, lines: RowLines) -> list[Any]:
-        refused = self._type(**dict.fromkeys(self._type.__struct_fields__))
+    def _rows(self, text: bytes, lines: RowLines) -> tuple[list[Any], list[int]]:
+        """Decode all rows; say which of them the typed decoder refused."""
         if not self._typed:
-            return [refused] * len(lines.starts)
+            return [self._refused] * len(lines.starts), list(range(len(lines.starts)))
         if _one_object_a_line(text, lines):
             try:
                 rows = self._decoder.decode_lines(text)
             except _REFUSED:
                 rows = []
             if len(rows) == len(lines.starts):
-                return rows
+                return rows, []
         decode = self._decoder.decode
-        rows = []
+        rows, refused = [], []
         for start, stop in zip(lines.starts.tolist(), lines.stops.tolist(), strict=True):
             try:
                 rows.append(decode(text[start:stop]))
             except _REFUSED:
-                rows.append(refused)
-        return rows
+                refused.append(len(rows))
+                rows.append(self._refused)
+        return rows, refused
 
     def _slowly(self, line: bytes, columns: list[Column]) -> list[Any] | str:
         """Read some columns of one line, or say why that cannot be done."""
@@ -117,6 +117,24 @@ class LineDecoder:
                 told = isinstance(row, dict) and column.way_out
                 return f"{exc}; {told}" if told else str(exc)
         return found
+
+
+def load_rows(text: bytes, lines: RowLines) -> list[Any]:
+    """Decode the rows of a text whole; None for one that is not JSON, or null."""
+    if _one_object_a_line(text, lines):
+        try:
+            rows = _VALUE.decode_lines(text)
+        except _REFUSED:
+            rows = []
+        if len(rows) == len(lines.starts):
+            return rows
+    rows = []
+    for start, stop in zip(lines.starts.tolist(), lines.stops.tolist(), strict=True):
+        try:
+            rows.append(load_line(text[start:stop]))
+        except DataError:
+            rows.append(None)  # said when the row is read
+    return rows
 
 
 def load_line(line: bytes) -> Any:
@@ -146,126 +164,6 @@ def _load(text: str) -> Any:
         raise DataError(
             f"a line must be one JSON object, this one is beyond limits ({exc})"
         ) from exc
-
-
-class _Reader(ABC):
-    """Takes one column out of decoded rows."""
-
-    field: tuple[Any, Any]  # type and default of each of its keys
-    blank: Any  # what stands in for a bad row
-
-    @abstractmethod
-    def values(self, rows: Sequence[Any]) -> list[Any]:
-        """Collect the values, one a row; None where the typed decoder refused the row."""
-
-    @abstractmethod
-    def array(self, values: list[Any]) -> pa.Array | None:
-        """Make the column; None if a value is in doubt."""
-
-    @abstractmethod
-    def doubtful(self, values: list[Any]) -> list[int]:
-        """Find the rows in doubt."""
-
-    def patch(self, value: Any) -> Any:
-        """Turn what ``value_of`` found into a value of the list."""
-        return value
-
-
-class _Text(_Reader):
-    blank = ""
-
-    def __init__(self, column: Column, name: str) -> None:
-        self.field = (str | None, "" if column.missing == "empty" else None)
-        self._get = attrgetter(name)
-
-    def values(self, rows: Sequence[Any]) -> list[Any]:
-        return list(map(self._get, rows))
-
-    def array(self, values: list[Any]) -> pa.Array | None:
-        return None if None in values else pa.array(values, TEXT)
-
-    def doubtful(self, values: list[Any]) -> list[int]:
-        return [row for row, value in enumerate(values) if value is None]
-
-
-class _Lists(_Reader):
-    blank = b"[]"
-
-    def __init__(self, column: Column, name: str, names: dict[str, str]) -> None:
-        self._column = column
-        empty = b"[]" if column.missing == "empty" else b""
-        self.field = (msgspec.Raw, msgspec.Raw(empty))
-        self._get = attrgetter(name)
-        self._unwanted = [attrgetter(names[key]) for key in column.without]
-
-    def values(self, rows: Sequence[Any]) -> list[Any]:
-        found = list(map(self._get, rows))
-        for get in self._unwanted:
-            there = list(map(get, rows))
-            if there.count(None) < len(there):
-                found = [v if no is None else None for v, no in zip(found, there, strict=True)]
-        return found
-
-    def array(self, values: list[Any]) -> pa.Array | None:
-        return None if None in values else parse_lists(values, self._column)
-
-    def doubtful(self, values: list[Any]) -> list[int]:
-        return doubtful_lists(values, self._column)
-
-    def patch(self, value: Any) -> Any:
-        return json.dumps(value.tolist()).encode()
-
-
-class _Loose(_Reader):
-    """A dotted path, or a key that several columns want: read from untyped values."""
-
-    field = (Any, msgspec.UNSET)
-
-    def __init__(self, column: Column, names: dict[str, str], typed: _Text | _Lists) -> None:
-        self._column = column
-        self._typed = typed
-        self._gets = [(key, attrgetter(names[key])) for key in _looked_at(column)]
-        self.blank = typed.blank
-
-    def values(self, rows: Sequence[Any]) -> list[Any]:
-        return [self._value(row) for row in rows]
-
-    def array(self, values: list[Any]) -> pa.Array | None:
-        return self._typed.array(values)
-
-    def doubtful(self, values: list[Any]) -> list[int]:
-        return [row for row, value in enumerate(values) if value is None]
-
-    def patch(self, value: Any) -> Any:
-        return self._typed.patch(value)
-
-    def _value(self, row: Any) -> Any:
-        there = {key: get(row) for key, get in self._gets}
-        some = {key: value for key, value in there.items() if value is not msgspec.UNSET}
-        try:
-            return self.patch(value_of(some, self._column))
-        except DataError:
-            return None  # said again, with the whole row at hand
-
-
-def _reader(column: Column, keys: list[str], names: dict[str, str]) -> _Reader:
-    name = names[column.path]
-    typed = _Text(column, name) if column.kind == "text" else _Lists(column, name, names)
-    if any(keys.count(key) > 1 for key in column.without):
-        return _Loose(column, names, typed)
-    if len(_keys(column)) == 1 and keys.count(column.path) == 1:
-        return typed
-    return _Loose(column, names, typed)
-
-
-def _keys(column: Column) -> tuple[str, ...]:
-    """Top-level keys that may hold a column: its whole path, and the first part of it."""
-    return tuple(dict.fromkeys((column.path, column.path.split(".")[0])))
-
-
-def _looked_at(column: Column) -> tuple[str, ...]:
-    """Top-level keys that decide what a column gives."""
-    return tuple(dict.fromkeys((*_keys(column), *column.without)))
 
 
 def _one_object_a_line(text: bytes, lines: RowLines) -> bool:

@@ -3,6 +3,7 @@
 In an index, ``extra.blocks`` tells it: ``bytes``, ``rows`` and ``lines`` of each block, the latter
 only where there are blank lines, ``start`` (the length of a byte order mark) and ``opening`` (the
 first bytes of the first row, which tell JSON lines from other JSON). Without them, files are read.
+``extra.types`` tells the types of fields (``line_types``); without it they are not known.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from zephon.io.formats.file_format import Entry, EntryProblem, Number
 from zephon.io.formats.line_blocks import LineBlocks
+from zephon.io.formats.line_types import Types, joined_types, stored_types
 from zephon.io.offsets import offsets_of
 from zephon.io.shard import Shard
 from zephon.io.shards import Layouts
@@ -37,6 +39,7 @@ class LineLayouts(Layouts):
         [shards + 1], int64. A shard has one number more than it has blocks.
     offsets, first_rows, first_lines: those of ``LineBlocks``, shard after shard.
     openings: of each shard.
+    types: of the fields over all shards; None where nobody looked at one.
     """
 
     starts: NDArray[np.int64]
@@ -44,6 +47,7 @@ class LineLayouts(Layouts):
     first_rows: NDArray[np.int64]
     first_lines: NDArray[np.int64]
     openings: pa.BinaryArray
+    types: Types | None = None
 
     @classmethod
     def joined(cls, shards: Sequence[Shard]) -> LineLayouts:
@@ -56,10 +60,11 @@ class LineLayouts(Layouts):
             first_rows=np.concatenate([empty, *(each.first_rows for each in blocks)]),
             first_lines=np.concatenate([empty, *(each.first_lines for each in blocks)]),
             openings=pa.array([each.opening for each in blocks], pa.binary()),
+            types=joined_types((shard.name, blocks_of(shard)) for shard in shards if shard.rows),
         )
 
     @classmethod
-    def stored(cls, columns: pa.RecordBatch) -> LineLayouts:
+    def stored(cls, columns: pa.RecordBatch, about: Mapping[str, Any]) -> LineLayouts:
         """Take up stored columns.
 
         Raises:
@@ -78,7 +83,8 @@ class LineLayouts(Layouts):
             raise ValueError("the rows of blocks must be those of the row groups")
         if not all((np.diff(each)[within] >= 0).all() for each in arrays):
             raise ValueError("blocks must follow one another")
-        return cls(starts, *arrays, openings=columns.column("opening"))
+        types = stored_types(about["types"]) if "types" in about else None
+        return cls(starts, *arrays, openings=columns.column("opening"), types=types)
 
     def of(self, shard: int) -> LineBlocks:
         """Give the blocks of a shard."""
@@ -97,8 +103,8 @@ class LineLayouts(Layouts):
         return {**dict(zip(_COLUMNS, lists, strict=True)), "opening": self.openings}
 
     def about(self) -> dict[str, Any]:
-        """Give nothing: the columns say it all."""
-        return {}
+        """Give the types; the columns say the rest."""
+        return {} if self.types is None else {"types": self.types}
 
 
 def blocks_of(shard: Shard) -> LineBlocks:
@@ -120,17 +126,19 @@ class LineExtra(msgspec.Struct):
     """What an index says of a JSONL shard beyond its rows.
 
     raw_bytes: of the decoded text of a compressed file.
+    types: of the fields; see ``line_types``.
     """
 
     raw_bytes: Number | None = None
     blocks: Blocks | None = None
+    types: dict[str, list[tuple[str, Number]]] | None = None
 
 
 LineEntry = Entry[LineExtra]
 
 
 def described_blocks(blocks: LineBlocks) -> dict[str, Any]:
-    """Describe blocks for an index."""
+    """Describe blocks, and types where somebody looked, for an index."""
     sizes, rows, lines = (
         np.diff(each).tolist() for each in (blocks.offsets, blocks.first_rows, blocks.first_lines)
     )
@@ -141,10 +149,12 @@ def described_blocks(blocks: LineBlocks) -> dict[str, Any]:
         found["start"] = int(blocks.offsets[0])
     if blocks.opening:
         found["opening"] = blocks.opening.decode("latin-1")  # one sign a byte, whatever they are
-    return found
+    return {"blocks": found} if blocks.types is None else {"blocks": found, "types": blocks.types}
 
 
-def line_blocks(blocks: Blocks) -> LineBlocks:
+def line_blocks(
+    blocks: Blocks, types: Mapping[str, Sequence[tuple[str, int]]] | None = None
+) -> LineBlocks:
     """Take up the description of blocks."""
     lines = blocks.rows if blocks.lines is None else blocks.lines
     return LineBlocks(
@@ -152,6 +162,7 @@ def line_blocks(blocks: Blocks) -> LineBlocks:
         offsets_of(blocks.rows),
         offsets_of(lines),
         blocks.opening.encode("latin-1"),
+        types,
     )
 
 

@@ -53,6 +53,21 @@ class LineRows(RowSource):
             row = index if self._kept is None else int(self._kept[0][index])
             raise self._place.error(row, self.detail(index, str(exc))) from exc
 
+    def rows(self, indices: NDArray[np.int64]) -> list[Any]:
+        """Decode some lines; raises as ``row``."""
+        if self._kept is None:
+            starts, stops = self._lines.starts[indices], self._lines.stops[indices]
+        else:
+            starts, stops = self._kept[1][indices], self._kept[1][indices + 1]
+        text = self._text
+        try:
+            return [
+                load_line(bytes(text[start:stop]))
+                for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+            ]
+        except DataError:  # said again of its row
+            return [self.row(index) for index in indices.tolist()]
+
     def refusals(self) -> dict[int, str]:
         """Decode every line once; say which rows cannot be, and why.
 
@@ -136,6 +151,10 @@ class Place:
         byte, row, line = (np.array([saved[name]]) for name in ("byte", "row", "line"))
         blocks = LineBlocks(byte, row, line, bytes.fromhex(saved["opening"]))
         return cls(saved["dataset"], saved["shard"], blocks, 0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what concerns this block, not where all blocks of the shard lie."""
+        return Place.of_json, (self.to_json(),)
 
     def error(self, row: int, detail: str) -> DataError:
         """Make the error of one row."""

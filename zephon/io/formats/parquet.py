@@ -1,16 +1,12 @@
-"""Parquet: the columns that are needed, one row group at a time.
+"""Parquet: what footers tell of shards, without reading a row but the first few.
 
-A file is opened once a thread, and its footer parsed once. Only the leaves that a plan reads are
-decoded, unless whole rows are wanted.
+Row groups are read in ``parquet_groups``.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -20,19 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from zephon.errors import ShardError
+from zephon.errors import DatasetError, nearest
+from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen, merged_kind
-from zephon.io.formats.arrow_columns import converted, empty_column, kind_of_type
-from zephon.io.formats.arrow_rows import TableRows
+from zephon.io.formats.arrow_columns import kind_of_type
 from zephon.io.formats.file_format import FileFormat
 from zephon.io.formats.first_rows import seen_in_column
 from zephon.io.formats.format import (
-    DecodedGroup,
-    Faults,
     GroupReader,
-    columns_batch,
-    held_bytes,
 )
+from zephon.io.formats.parquet_groups import ParquetGroups, located
 from zephon.io.formats.parquet_layouts import (
     LAYOUT_TYPES,
     ParquetEntry,
@@ -44,14 +37,11 @@ from zephon.io.formats.parquet_layouts import (
     schema_of,
     share_schemas,
 )
-from zephon.io.formats.parquet_schema import check_column, type_at
-from zephon.io.offsets import offsets_of
+from zephon.io.formats.parquet_schema import check_column, type_at, types_of_schemas
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
 
 _PROBED_BYTES = 1 << 16  # read at a time by who looks at a few rows: not a whole column
-_OPEN_FILES = 16  # a thread
-_FOOTERS = 256  # a reader; a footer of a wide table can be megabytes
 
 
 class Parquet(FileFormat):
@@ -79,15 +69,33 @@ class Parquet(FileFormat):
 
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """Join the columns of all footers; complete if every shard has every column."""
-        schemas = [schema_of(shards[place]) for place in _differing(shards)]
-        if not schemas:
-            schemas = [schema_of(shard) for shard in shards[:1]]
+        schemas = [schema_of(shards[place]) for place in _telling(shards)]
         kinds: dict[str, list[str]] = {}
         for schema in schemas:
             for field in schema:
                 kinds.setdefault(field.name, []).append(kind_of_type(field.type))
         fields = tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
         return fields, all(set(schema.names) == set(kinds) for schema in schemas)
+
+    def types(self, dataset: str, shards: Shards) -> Mapping[str, FoundType]:
+        """Join the types of all footers that have rows; each different one is looked at once."""
+        return types_of_schemas(
+            (f"shard {shards[place].name!r}", schema_of(shards[place]))
+            for place in _telling(shards)
+        )
+
+    def check_declared(self, dataset: str, shards: Shards, columns: Sequence[Column]) -> None:
+        """Refuse columns that no shard has, or that one has in a type that cannot be read so."""
+        there = [(shards[place].name, schema_of(shards[place])) for place in _telling(shards)]
+        for column in columns:
+            for name, schema in there:
+                check_column(dataset, name, schema, column)
+            if there and all(type_at(schema, column.path) is None for _, schema in there):
+                names = dict.fromkeys(name for _, schema in there for name in schema.names)
+                raise DatasetError(
+                    f"dataset {dataset!r}: schema must name columns, got {column.path!r}, which no "
+                    f"shard has; {nearest(column.path, names)}"
+                )
 
     def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:
         """Take kinds from all footers, and lengths from the first pages of the first row group.
@@ -102,7 +110,7 @@ class Parquet(FileFormat):
         enough = int(np.searchsorted(np.cumsum(first.group_rows), LOOKED_AT)) + 1
         groups = list(range(min(enough, len(first.group_rows))))
         with (
-            _located(dataset, first.name, f"row group {groups[-1]}"),
+            located(dataset, first.name, f"row group {groups[-1]}"),
             pq.ParquetFile(first.path, pre_buffer=False, buffer_size=_PROBED_BYTES) as file,
         ):
             first.check_unchanged(dataset, os.stat(first.path))
@@ -168,7 +176,7 @@ class Parquet(FileFormat):
 
     def _footer(self, dataset: str, path: Path) -> tuple[Shard, list[pq.RowGroupMetaData]]:
         with (
-            _located(dataset, path.name, "its footer"),
+            located(dataset, path.name, "its footer"),
             pq.ParquetFile(path, pre_buffer=False) as file,
         ):
             status = path.stat()
@@ -193,139 +201,6 @@ def _differing(shards: Shards) -> list[int]:
     return layouts.first_of_each(np.flatnonzero(shards.rows))
 
 
-class ParquetGroups(GroupReader):
-    """Decodes row groups; each thread has its own open files."""
-
-    def __init__(
-        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
-    ) -> None:
-        self._dataset = dataset
-        self._shards = shards
-        self._columns = columns
-        self._payload = payload
-        self._open = _OpenFiles()
-        self._footers: OrderedDict[int, pq.FileMetaData] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def read(self, shard: int, group: int) -> DecodedGroup:
-        """Decode one row group with one thread: the caller's."""
-        about = self._shards[shard]
-        rows = int(about.group_rows[group])
-        schema = schema_of(about)
-        present = [type_at(schema, column.path) is not None for column in self._columns]
-        names = [column.path for column, here in zip(self._columns, present, strict=True) if here]
-        table = self._table(shard, group, names) if names or self._payload else pa.table({})
-        if table.num_columns and table.num_rows != rows:
-            held = f"row group {group}: {rows} rows were counted, but {table.num_rows} decoded"
-            raise about.stale(self._dataset, held)
-        arrays: list[pa.Array] = []
-        faults: list[Faults] = []
-        for column, here in zip(self._columns, present, strict=True):
-            if not here:
-                arrays.append(empty_column(column, rows))
-                continue
-            array, bad = _converted(table, column)
-            arrays.append(array)
-            if len(bad.rows):
-                faults.append(bad)
-        held = list(arrays)
-        if self._payload:
-            held += [chunk for column in table.columns for chunk in column.chunks]
-        return DecodedGroup(
-            columns=columns_batch(self._columns, arrays, rows),
-            faults=tuple(faults),
-            payload=self._whole_rows(shard, group, table) if self._payload else None,
-            bytes=held_bytes(held),
-        )
-
-    def _whole_rows(self, shard: int, group: int, table: pa.Table) -> TableRows:
-        about = self._shards[shard]
-        place = f"dataset {self._dataset!r}, shard {about.name!r}"
-        return TableRows(table, place, int(about.group_rows[:group].sum()))
-
-    def _table(self, shard: int, group: int, names: list[str]) -> pa.Table:
-        with _located(self._dataset, self._shards[shard].name, f"row group {group}"):
-            return self._file(shard).read_row_group(
-                group, columns=None if self._payload else names, use_threads=False
-            )
-
-    def _file(self, shard: int) -> pq.ParquetFile:
-        files = self._open.files
-        about = self._shards[shard]
-        about.check_unchanged(self._dataset, os.stat(about.path))  # for each group: 2 µs
-        if shard in files:
-            files.move_to_end(shard)
-            return files[shard]
-        with self._lock:
-            footer = self._footers.get(shard)
-        file = pq.ParquetFile(about.path, metadata=footer, pre_buffer=False)
-        if footer is None and about.listed_by is not None:
-            self._check_told(about, file)
-        with self._lock:
-            self._footers[shard] = file.metadata
-            self._footers.move_to_end(shard)
-            if len(self._footers) > _FOOTERS:
-                self._footers.popitem(last=False)
-        files[shard] = file
-        if len(files) > _OPEN_FILES:
-            files.popitem(last=False)[1].close()
-        return file
-
-    def _check_told(self, about: Shard, file: pq.ParquetFile) -> None:
-        """Refuse a file whose footer is not what an index told of it."""
-        footer = file.metadata
-        seen = (footer.num_rows, footer.num_row_groups)
-        told = (about.rows, len(about.group_rows))
-        if seen != told:
-            found = f"it has {seen[0]} rows in {seen[1]} row groups, not {told[0]} in {told[1]}"
-            raise about.stale(self._dataset, found)
-        if not file.schema_arrow.equals(schema_of(about)):
-            raise about.stale(self._dataset, "its columns are others")
-
-
-class _OpenFiles(threading.local):
-    """The open files of one thread, by shard; closed with the thread."""
-
-    def __init__(self) -> None:
-        self.files: OrderedDict[int, pq.ParquetFile] = OrderedDict()
-
-
-def _converted(table: pa.Table, column: Column) -> tuple[pa.Array, Faults]:
-    chunks = _chunks(table, column.path)
-    if len(chunks) == 1:
-        return converted(chunks[0], column)
-    parts = [converted(chunk, column) for chunk in chunks]
-    if not parts:
-        return empty_column(column, 0), Faults.of({})
-    starts = offsets_of([len(chunk) for chunk in chunks])
-    rows = [bad.rows + start for (_, bad), start in zip(parts, starts, strict=False)]
-    details = [detail for _, bad in parts for detail in bad.details]
-    joined = pa.concat_arrays([array for array, _ in parts])
-    return joined, Faults(np.concatenate(rows), details)
-
-
-def _chunks(table: pa.Table, path: str) -> list[pa.Array]:
-    if path in table.column_names:
-        return table.column(path).chunks
-    first, *inner = path.split(".")
-    chunks: list[pa.Array] = table.column(first).chunks
-    for name in inner:  # flatten() gives children the nulls of their parent
-        chunks = [chunk.flatten()[chunk.type.get_field_index(name)] for chunk in chunks]
-    return chunks
-
-
-@contextmanager
-def _located(dataset: str, shard: str, part: str) -> Iterator[None]:
-    """Name the file and the part of it in whatever Arrow raises."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as exc:
-        if isinstance(exc, ShardError):
-            raise
-        what = "it cannot be opened"
-        if not isinstance(exc, (FileNotFoundError, PermissionError)):
-            what = "this is not a Parquet file, or it is damaged or cut off"
-        raise ShardError(
-            f"dataset {dataset!r}, shard {shard!r}: {part} must be readable, but {what}: {exc}; "
-            f"write the file again, or move it out of the directory"
-        ) from exc
+def _telling(shards: Shards) -> list[int]:
+    """Find the shards whose schemas say what there is: where none has rows, the first."""
+    return _differing(shards) or list(range(min(1, len(shards))))

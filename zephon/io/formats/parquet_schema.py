@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from zephon.errors import DatasetError, nearest
+from zephon.io.column_types import may_become
+from zephon.io.field_types import FoundType, TypesSeen
 from zephon.io.fields import Column, can_hold
 from zephon.io.formats.arrow_columns import kind_of_type, numbers_of_type
 
@@ -24,6 +29,19 @@ def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
     return dtype
 
 
+def types_of_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> dict[str, FoundType]:
+    """Join the types of columns over some schemas, each with the place that has it."""
+    seen = TypesSeen()
+    for place, schema in schemas:
+        names = Counter(schema.names)
+        for field in schema:
+            if names[field.name] > 1:
+                why = f"{place} has {names[field.name]} columns of that name"
+                seen.add_odd(field.name, f"{why}; rewrite the file with distinct names")
+            seen.add(field.name, field.type, place)
+    return seen.found()
+
+
 def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) -> None:
     """Refuse a column that a shard does not have, or not in the wanted type.
 
@@ -38,19 +56,22 @@ def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) ->
             f"{where}: column {first!r} must be there once, got {schema.names.count(first)} "
             f"columns of that name; rewrite the file with distinct names"
         )
-    if bar := _bar(schema, path):
+    bar = _bar(schema, path)
+    if bar and not (column.kind == "any" and pa.types.is_null(bar[1])):
         raise DatasetError(
             f"{where}: column {path!r} must lie in structs, got {bar[1]} at {bar[0]!r}; the "
             f"columns are {there}"
         )
     dtype = type_at(schema, path)
     if dtype is None:
-        if column.missing == "error":
+        if column.missing == "error" and column.kind != "any":
             raise DatasetError(
                 f"{where}: no column {path!r}; it has {there} ({nearest(path, schema.names)})"
             )
         return
-    if column.kind == "text":
+    if column.kind == "any":
+        readable = may_become(dtype, column.type)
+    elif column.kind == "text":
         readable = kind_of_type(dtype) == "text" or pa.types.is_null(dtype)
     else:
         readable = can_hold(column.kind, numbers_of_type(dtype))

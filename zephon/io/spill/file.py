@@ -173,8 +173,8 @@ class Layout:
 
 
 def layout_of(key: GroupKey, group: MappedGroup, buffer: pa.Buffer) -> Layout | None:
-    """Say where the columns of a mapped group lie; None if it has whole rows, too."""
-    if group.payload is not None:
+    """Say where the columns of a mapped group lie; None if it has whole rows, or any type, too."""
+    if group.payload is not None or any(column.kind == "any" for column in key.columns):
         return None
     places = []
     for array in group.columns.columns:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Hashable
 
+from zephon.expressions import RowFilter
 from zephon.io.fields import Column
 
 CONTENT_VERSION = 2
@@ -23,6 +24,7 @@ class GroupKey:
         rows: of the group.
         columns: what is decoded of each row.
         dataset: its name where whole rows are kept, since their errors say it; else None.
+        keep: the filter of which only the rows that pass are kept; None: all rows are.
     """
 
     __slots__ = ("_digest", "_fields", "_hash", "_text")
@@ -35,8 +37,9 @@ class GroupKey:
         rows: int,
         columns: tuple[Column, ...],
         dataset: str | None,
+        keep: RowFilter | None = None,
     ) -> None:
-        self._fields = (identity, group, first_row, rows, columns, dataset)
+        self._fields = (identity, group, first_row, rows, columns, dataset, keep)
         self._hash = hash(self._fields)  # once: hashing columns costs more than a look-up
         self._text: bytes | None = None
         self._digest: str | None = None
@@ -54,10 +57,11 @@ class GroupKey:
     def lasts(self) -> bool:
         """Whether another process would give the same group the same key.
 
-        It would not for rows in memory, nor for a file that could not be looked at.
+        It would not for rows in memory, nor for a file that could not be looked at. What a filter
+        left is not worth the disk: other filters leave other rows.
         """
-        identity = self._fields[0]
-        return isinstance(identity, tuple) and all(identity)
+        identity, keep = self._fields[0], self._fields[6]
+        return keep is None and isinstance(identity, tuple) and all(identity)
 
     @property
     def rows(self) -> int:
@@ -82,8 +86,8 @@ class GroupKey:
         another of its size and modification time that was put in its place.
         """
         if self._text is None:
-            identity, group, first_row, rows, columns, dataset = self._fields
-            named = [[c.path, c.kind, c.missing, c.without] for c in columns]
+            identity, group, first_row, rows, columns, dataset, _ = self._fields
+            named = [[c.path, c.kind, c.missing, c.without, *_values(c)] for c in columns]
             parts = [CONTENT_VERSION, identity, _stamp(identity), group, first_row, rows, named]
             parts.append(dataset)
             self._text = json.dumps(parts, default=int).encode()
@@ -95,6 +99,10 @@ class GroupKey:
         if self._digest is None:
             self._digest = hashlib.blake2b(self.text, digest_size=20).hexdigest()
         return self._digest
+
+
+def _values(column: Column) -> list[str]:
+    return [] if column.values is None else [str(column.values)]
 
 
 def _stamp(identity: Hashable) -> list[int]:

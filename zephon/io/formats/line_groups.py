@@ -1,0 +1,140 @@
+"""Reading JSON lines: a block of whole lines at a time, plain or out of a compressed file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from zephon.errors import ShardError
+from zephon.io.fields import Column
+from zephon.io.formats.format import (
+    DecodedGroup,
+    Faults,
+    GroupReader,
+    columns_batch,
+    held_bytes,
+)
+from zephon.io.formats.forward_file import DAMAGE, ForwardFile, PassedBlocks
+from zephon.io.formats.line_blocks import RowLines, row_lines
+from zephon.io.formats.line_decoder import LineDecoder
+from zephon.io.formats.line_layouts import blocks_of
+from zephon.io.formats.line_rows import LineRows, Place
+from zephon.io.shard import Shard
+
+_COMPRESSED = (".gz", ".zst")
+_FORWARD_FILES = 8  # compressed files that a reader holds open
+_PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
+
+
+class JsonlGroups(GroupReader):
+    """Decodes blocks of lines. Decoding holds the interpreter lock: threads do not speed it up."""
+
+    def __init__(
+        self, dataset: str, shards: Sequence[Shard], columns: tuple[Column, ...], *, payload: bool
+    ) -> None:
+        self._dataset = dataset
+        self._shards = shards
+        self._columns = columns
+        self._decoder = LineDecoder(columns) if columns else None
+        self._payload = payload
+        self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
+        self._passed = PassedBlocks(_PASSED_BYTES)
+        self._lock = threading.Lock()
+
+    def read(self, shard: int, group: int) -> DecodedGroup:
+        """Decode one block."""
+        whole, text, lines = self.lines(shard, group)
+        rows = len(lines.starts)
+        arrays: list[pa.Array] = []
+        problems: dict[int, str] = {}
+        if self._decoder is not None:
+            arrays, problems = self._decoder.decode(text, lines)
+        if self._payload:
+            problems = whole.refusals() | problems
+        details = {row: whole.detail(row, why) for row, why in problems.items()}
+        return DecodedGroup(
+            columns=columns_batch(self._columns, arrays, rows),
+            faults=(Faults.of(details),) if details else (),
+            payload=whole if self._payload else None,
+            bytes=held_bytes(arrays) + (len(text) + 24 * rows if self._payload else 0),
+        )
+
+    def lines(self, shard: int, group: int) -> tuple[LineRows, bytes, RowLines]:
+        """Read one block and decode nothing: its rows, its text, and where they lie in it.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
+        about = self._shards[shard]
+        rows = int(about.group_rows[group])
+        text = self._text(shard, group)
+        lines = row_lines(text)
+        if len(lines.starts) != rows:
+            held = f"block {group}: {rows} rows were counted, but {len(lines.starts)} read"
+            raise about.stale(self._dataset, held)
+        if group + 1 < len(about.group_rows) and not text.endswith(b"\n"):
+            raise about.stale(self._dataset, f"block {group} ends inside a line")
+        place = Place(self._dataset, about.name, blocks_of(about), group)
+        return LineRows(text, lines, place), text, lines
+
+    def close(self) -> None:
+        """Close compressed files that are open."""
+        with self._lock:
+            for file in self._forward.values():
+                file.close()
+            self._forward.clear()
+            self._passed.clear()
+
+    def _text(self, shard: int, group: int) -> bytes:
+        about = self._shards[shard]
+        with located(self._dataset, about.name):
+            if is_compressed(about.name):
+                return self._forward_file(shard).block(group)
+            start, stop = blocks_of(about).offsets[group : group + 2].tolist()
+            with open(about.path, "rb") as file:
+                about.check_unchanged(self._dataset, os.fstat(file.fileno()))
+                if group and os.pread(file.fileno(), 1, start - 1) != b"\n":
+                    raise about.stale(self._dataset, f"block {group} begins inside a line")
+                file.seek(start)
+                return file.read(stop - start)
+
+    def _forward_file(self, shard: int) -> ForwardFile:
+        about = self._shards[shard]
+        with self._lock:
+            if shard not in self._forward:
+                self._forward[shard] = ForwardFile(
+                    self._dataset, about, blocks_of(about), self._passed
+                )
+            self._forward.move_to_end(shard)
+            if len(self._forward) > _FORWARD_FILES:
+                self._forward.popitem(last=False)  # closed with its last reader
+            return self._forward[shard]
+
+
+def is_compressed(name: str) -> bool:
+    """Tell from its name whether a file is compressed."""
+    return name.lower().endswith(_COMPRESSED)
+
+
+@contextmanager
+def located(dataset: str, shard: str) -> Iterator[None]:
+    """Name the file in whatever goes wrong while its text is read."""
+    try:
+        yield
+    except ShardError:
+        raise
+    except (*DAMAGE, OSError, UnicodeError) as exc:
+        what = "it cannot be read"
+        if isinstance(exc, UnicodeError):
+            what = "it is not UTF-8"
+        elif isinstance(exc, DAMAGE):
+            what = "it is damaged or cut off"
+        raise ShardError(
+            f"dataset {dataset!r}, shard {shard!r}: the file must be whole and in UTF-8, but "
+            f"{what}: {exc}; write the file again, or move it out of the directory"
+        ) from exc

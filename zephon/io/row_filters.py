@@ -1,0 +1,232 @@
+"""Row groups of which only the rows that pass a filter are kept, and what a plan reads of these.
+
+Parquet: the footer's statistics first, which may say that nothing need be read; then the columns
+that the filter looks at; then, if any row passes, the others. Lines and rows in memory are decoded
+once, whole, since finding a field costs as much as reading it.
+
+A row that does not pass never counts as bad. A row passes, so that whoever takes it meets its
+error, if the filter raises for it, or if it is bad in a column of some predicate, and no predicate
+over good values alone drops it: so the order of predicates does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from zephon.errors import PlanError
+from zephon.expressions import RowFilter, Statistics
+from zephon.io.dataset import Dataset
+from zephon.io.fields import TEXT, Column
+from zephon.io.formats import FORMATS
+from zephon.io.formats.format import DecodedGroup, Faults, GroupReader, columns_batch, held_bytes
+from zephon.io.formats.parquet import Parquet
+from zephon.io.gather import joined, picked
+from zephon.io.kept_group import KeptGroup, Trial, evaluated, passing
+from zephon.io.read_counts import ReadCounter
+
+_COMPACT_SHARE = 0.75  # of a group: with more rows left, a copy saves too little
+_ENTRY_BYTES = 512  # what a group without rows counts for in a cache
+
+
+class FilteredGroups:
+    """Decodes row groups of one dataset; any number of threads may call ``read`` at once.
+
+    Args:
+        dataset: whose rows.
+        keep: looks at columns of ``frame``.
+        columns: what is read of each row that passes.
+        frame: columns of kind "any" that are read of them, too.
+        payload: keep whole rows too.
+        counter: is told of each row group.
+
+    Raises:
+        DatasetError: a shard lacks a column, or has it in another type.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        keep: RowFilter,
+        columns: tuple[Column, ...],
+        frame: tuple[Column, ...],
+        *,
+        payload: bool,
+        counter: ReadCounter,
+    ) -> None:
+        self._keep = keep
+        self._columns = columns + frame
+        self._typed = len(columns)
+        self._counter = counter
+        tested = _tested(keep, frame)
+        others = columns + tuple(column for column in frame if column not in tested)
+        self._tested = tuple(self._columns.index(column) for column in tested)
+        self._others = tuple(self._columns.index(column) for column in others)
+        self._at_once = dataset.kind != Parquet.kind or _meet(tested, columns)
+        self._first = group_reader(dataset, tested, payload=False)
+        self._parts = [(keep, self._first)]
+        if len(keep.predicates) > 1:
+            parts = [RowFilter([predicate]) for predicate in keep.predicates]
+            reads = [_tested(part, frame) for part in parts]
+            groups = [group_reader(dataset, read, payload=False) for read in reads]
+            self._parts = list(zip(parts, groups, strict=True))
+        everything = self._columns if self._at_once else others
+        self._rest = group_reader(dataset, everything, payload=payload)
+        self._reads_rest = self._at_once or payload or bool(others)
+        self._empty = columns_batch(
+            self._columns, [pa.array([], column.type) for column in self._columns], 0
+        )
+
+    def read(self, shard: int, group: int) -> KeptGroup:
+        """Decode as much of one row group as must be.
+
+        Args:
+            shard: position in the dataset's shards.
+            group: position in the shard's row groups.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
+        if self._is_excluded(self._first.statistics(shard, group)):
+            self._counter.add(skipped=1)
+            return self._nothing()
+        if self._at_once:
+            whole = first = self._rest.read(shard, group)
+            frame = whole.columns.select(self._tested)
+            decoded = whole.bytes
+        else:
+            first = self._first.read(shard, group)
+            frame, whole, decoded = first.columns, None, first.bytes
+        passes = evaluated(self._keep, frame)
+        faults = first.faults
+        if whole is not None and any(_drops(passes, bad) for bad in faults):
+            # Which column is bad decides whether these rows pass, and faults do not name it.
+            faults = self._first.read(shard, group).faults
+        bad = self._bad(shard, group, frame, faults)
+        trial = None
+        if passes is None:
+            trial = Trial(self._keep, frame, bad)
+            passes = np.ones(frame.num_rows, np.bool_)
+        passes[bad] = True
+        kept = np.flatnonzero(passes)
+        if len(kept) and whole is None:
+            rest = self._rest.read(shard, group) if self._reads_rest else None
+            decoded += 0 if rest is None else rest.bytes
+            whole = self._put_together(first, rest)
+        self._counter.add(read=1, emptied=int(not len(kept)), bytes=decoded)
+        if whole is None or not len(kept):
+            return self._nothing()
+        return self._kept(kept, whole, trial)
+
+    def _is_excluded(self, told: Mapping[str, Statistics]) -> bool:
+        """Say whether it is proved that a predicate over good values alone drops every row."""
+        return any(
+            set(part.reads) <= told.keys() and not part.may_keep(told) for part, _ in self._parts
+        )
+
+    def _bad(
+        self, shard: int, group: int, frame: pa.RecordBatch, faults: tuple[Faults, ...]
+    ) -> NDArray[np.int64]:
+        """Find the rows that pass because they are bad, ascending.
+
+        Args:
+            shard: as of ``read``.
+            group: as of ``read``.
+            frame: what the filter looks at.
+            faults: of that.
+        """
+        bad = _rows_of(faults)
+        if not len(bad) or len(self._parts) == 1:
+            return bad
+        some, dropped = frame.take(pa.array(bad)), np.zeros(len(bad), np.bool_)
+        for part, groups in self._parts:
+            good = ~np.isin(bad, _rows_of(groups.read(shard, group).faults))
+            passes, _ = passing(part, some.filter(pa.array(good)))
+            dropped[good] |= ~passes
+        return bad[~dropped]
+
+    def _nothing(self) -> KeptGroup:
+        none = np.empty(0, np.int64)
+        return KeptGroup(none, self._empty, none, (), None, _ENTRY_BYTES)
+
+    def _put_together(self, first: DecodedGroup, rest: DecodedGroup | None) -> DecodedGroup:
+        if rest is None:
+            return first
+        arrays: list[pa.Array] = [None] * len(self._columns)
+        for place, array in zip(self._tested, first.columns.columns, strict=True):
+            arrays[place] = array
+        for place, array in zip(self._others, rest.columns.columns, strict=True):
+            arrays[place] = array
+        columns = columns_batch(self._columns, arrays, first.columns.num_rows)
+        held = first.bytes + rest.bytes
+        return DecodedGroup(columns, first.faults + rest.faults, rest.payload, held)
+
+    def _kept(self, kept: NDArray[np.int64], whole: DecodedGroup, trial: Trial | None) -> KeptGroup:
+        """Keep some rows, copied where that saves memory."""
+        rows = whole.columns.num_rows
+        held = whole.bytes + 8 * len(kept) + _ENTRY_BYTES
+        if len(kept) > _COMPACT_SHARE * rows:
+            payload = None if whole.payload is None else (whole.payload, kept)
+            return KeptGroup(kept, whole.columns, kept, whole.faults, payload, held, trial)
+        indices = pa.array(kept)
+        arrays = [
+            joined(picked([array], kept, indices), None, array.type)
+            for array in whole.columns.columns[: self._typed]
+        ]
+        arrays += [array.take(indices) for array in whole.columns.columns[self._typed :]]
+        held = held_bytes(arrays) + 16 * len(kept) + _ENTRY_BYTES
+        payload = None
+        if whole.payload is not None:
+            payload = whole.payload.some(kept)
+            held += whole.bytes * len(kept) // rows
+        some = tuple(_among(bad, kept) for bad in whole.faults)
+        columns = columns_batch(self._columns, arrays, len(kept))
+        return KeptGroup(kept, columns, np.arange(len(kept)), some, payload, held)
+
+
+def group_reader(dataset: Dataset, columns: tuple[Column, ...], *, payload: bool) -> GroupReader:
+    """Make what decodes row groups of a dataset.
+
+    Raises:
+        DatasetError: a shard lacks a column, or has it in another type.
+    """
+    return FORMATS[dataset.kind].reader(dataset.name, dataset.shards, columns, payload=payload)
+
+
+def _tested(keep: RowFilter, frame: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Find the columns that a filter looks at, in the order of the frame."""
+    missing = set(keep.reads) - {column.path for column in frame}
+    if missing:
+        raise PlanError(
+            f"filter: the frame must hold what it reads, got none of {', '.join(sorted(missing))}; "
+            f"read these columns too"
+        )
+    return tuple(column for column in frame if column.path in keep.reads)
+
+
+def _meet(tested: tuple[Column, ...], columns: tuple[Column, ...]) -> bool:
+    """Say whether reading first what a filter tests would decode texts or lists twice."""
+    paths = {column.path for column in columns}
+    return any(
+        column.path in paths and (column.type == TEXT or pa.types.is_nested(column.type))
+        for column in tested
+    )
+
+
+def _drops(passes: NDArray[np.bool_] | None, bad: Faults) -> bool:
+    return passes is None or not passes[bad.rows].all()
+
+
+def _rows_of(faults: tuple[Faults, ...]) -> NDArray[np.int64]:
+    """List bad rows, ascending, each once."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(bad.rows for bad in faults)]))
+
+
+def _among(bad: Faults, kept: NDArray[np.int64]) -> Faults:
+    """Give the faults of some rows, by their numbers among these."""
+    numbers = np.searchsorted(kept, bad.rows).clip(max=len(kept) - 1)
+    there = np.flatnonzero(kept[numbers] == bad.rows)
+    return Faults(numbers[there], [bad.details[place] for place in there.tolist()])
