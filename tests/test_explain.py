@@ -11,6 +11,7 @@ import shutil
 import threading
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.properties.recipes import packed
@@ -42,11 +43,13 @@ def here(tmp_path, tokenizer_file, monkeypatch):
     parquet("lists", "a.parquet", LISTS[:4])
     parquet("lists", "b.parquet", LISTS[4:])
     parquet("aligned", "a.parquet", ALIGNED)
+    parquet("typed", "a.parquet", TEXTS)
+    monkeypatch.setattr("zephon.exec.described.usable_cores", lambda: 2)
     return tmp_path
 
 
 def pipeline(*names):
-    weights = {"prose": 0.7, "code": 0.3, "lists": 1.0, "aligned": 1.0}
+    weights = {"prose": 0.7, "code": 0.3, "lists": 1.0, "aligned": 1.0, "typed": 1.0}
     return Pipeline(
         StaticMixtureWorkSource(
             datasets=[Dataset.from_path(name, name) for name in names],
@@ -57,6 +60,26 @@ def pipeline(*names):
 
 def tokenized(*names, **changes):
     return pipeline(*names).tokenize(tokenizer_id="tokenizer", field="text", **changes)
+
+
+def first(value):
+    """Do nothing."""
+    return value
+
+
+def second(value):
+    """Do nothing, too."""
+    return value
+
+
+def both(state, records):
+    """Remember nothing."""
+    return state, records
+
+
+def nothing(state):
+    """Hold no records."""
+    return []
 
 
 PLANS = {
@@ -115,6 +138,46 @@ PLANS = {
         .pack_sequences(20, num_bins=4, length_fn=len, pack_payloads="numpy_array")
         .batch(2)
     ),
+    "filter_while_reading": lambda: (
+        pipeline("typed")
+        .with_columns(url=pl.col("url").str.to_uppercase())
+        .filter(pl.col("score") > 0.2, pl.col("text") != "")
+        .tokenize(tokenizer_id="tokenizer", field="text")
+        .shuffle(10)
+        .pack_flat(17, algorithm="wrap")
+        .batch(2)
+    ),
+    "column_steps": lambda: (
+        pipeline("typed")
+        .with_columns(words=pl.col("text").str.split(" ").list.len())
+        .filter(pl.col("words") > 1)
+        .rename({"text": "body"})
+        .drop("score")
+        .tokenize(tokenizer_id="tokenizer", field="body", preserve_upstream_payload=True)
+        .filter(pl.col("input_ids").list.len() > 2, pl.col("words") > 2)
+        .batch(2)
+    ),
+    "functions": lambda: (
+        tokenized("typed", preserve_upstream_payload=True)
+        .map_transform(first)
+        .map_transform(second, drop_none=False, parallelism=3)
+        .materialize()
+        .map_transform(second)
+        .add_op("mine", process_many=first, preserves_cursor_order=True, parallelism=2)
+        .batch(2)
+        .map_batch(second)
+        .take(4)
+    ),
+    "operators_with_memory": lambda: (
+        pipeline("typed")
+        .shuffle(10)
+        .stateful_transform("tally", init_state=int, push=both, flush=nothing)
+        .tokenize(tokenizer_id="tokenizer", field="text")
+        .stateful_transform("kept", init_state=int, push=both, snapshot=int, restore=int)
+        .pack_flat(17, algorithm="wrap", tokens_field="input_ids", aligned_fields=())
+        .map_transform(first)
+        .batch(2)
+    ),
     "aligned_fields": lambda: pipeline("aligned").pack_flat(9, num_bins=2, pad_token_id=0).batch(2),
 }
 
@@ -143,7 +206,7 @@ def test_every_file_protects_a_plan_and_says_what():
 @pytest.mark.parametrize("name", PLANS)
 def test_it_starts_nothing_and_reads_no_row(here, name):
     pipe = PLANS[name]()
-    for folder in ("prose", "code", "lists", "aligned"):
+    for folder in ("prose", "code", "lists", "aligned", "typed"):
         shutil.rmtree(folder)
     threads = threading.active_count()
     assert pipe.explain() == pipe.explain()

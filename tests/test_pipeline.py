@@ -208,7 +208,7 @@ LATER = {
     "mtp": (lambda: lists().options(mtp_mode=True), "mtp_mode=True is not there yet"),
     **{
         f"runner {name}": (lambda name=name: lists().options(runner=name), f"runner='{name}' is no")
-        for name in ("process", "ray", "remote")
+        for name in ("ray", "remote")
     },
     **{
         f"allow {name}": (lambda name=name: lists().restore({}, allow={name}), f"allow='{name}' is")

@@ -13,8 +13,8 @@ MOST_DEFAULT_BUDGET = 1 << 30  # where no spill takes the row groups that leave 
 
 IpcTransport = Literal["socketpair", "pipe"]
 
-RUNNERS = ("auto", "threads", "inline")
-_LATER_RUNNERS = ("process", "ray", "remote")
+RUNNERS = ("auto", "threads", "inline", "process")
+_LATER_RUNNERS = ("ray", "remote")
 _MAPPINGS = ("contiguous", "interleaved")
 _BACKENDS = ("auto", "gigatoken", "tokenizers")
 _RENAMED = {"shm_min_size": "shm_min_item_bytes", "coalesce_tensors": "shm_coalesce"}
@@ -28,17 +28,15 @@ _LATER = {
     "on_metrics": None,
     "metrics_sink_config": None,
     "execution_tracking": None,
-    "flush_every_k_chunks": None,
-    "per_stage_runner": {},
 }
 NO_EFFECT = (
     "mp_context", "worker_allocation", "deterministic", "default_stage_prefetch",
     "per_stage_prefetch", "op_queue_capacity", "ipc_transport", "ipc_buffer_bytes",
     "mixture_config", "allow_latency_flush_in_deterministic", "shutdown_mode",
-    "auto_validation", "mtp_buffer", "mtp_buffer_bytes", "mtp_prefetch", "mtp_auto_checkpoint",
+    "mtp_buffer", "mtp_buffer_bytes", "mtp_prefetch", "mtp_auto_checkpoint",
     "shm_enabled", "shm_coalesce", "shm_min_item_bytes", "shm_min_new_allocation_bytes",
     "shm_min_forward_bytes", "shm_compact_above_ratio", "shm_compact_min_savings_bytes",
-    "shm_max_coalesced_bytes", "max_worker_retries", "aggregate_timeout_s",
+    "shm_max_coalesced_bytes", "aggregate_timeout_s",
     "aggregate_serializer", "aggregate_compressor", "run_id",
 )  # fmt: skip
 
@@ -47,8 +45,9 @@ NO_EFFECT = (
 class RuntimeOptions:
     """All settings of ``Pipeline.options`` with their defaults.
 
-    Of these, ``canonical_replicas`` and ``global_batch_size`` decide what is delivered; all others
-    decide how fast, to whom, and with how much memory. Those in ``NO_EFFECT`` are accepted for
+    Of these, ``canonical_replicas`` and ``global_batch_size`` decide what is delivered, and
+    ``flush_every_k_chunks`` where operators that remember begin anew; all others decide how fast,
+    to whom, and with how much memory. Those in ``NO_EFFECT`` are accepted for
     code that sets them; ``explain()`` lists the ones that were set.
     """
 
@@ -188,9 +187,13 @@ def _check(name: str, value: Any) -> None:
         raise NotYetError(f"options: {name}={value!r} is not there yet; leave it out")
     match name:
         case "runner" if value is not None:
-            if value in _LATER_RUNNERS:
-                raise NotYetError(f"options: runner={value!r} is not there yet; use 'threads'")
-            _one_of(name, value, RUNNERS)
+            _runner(name, value)
+        case "per_stage_runner":
+            _stage_runners(value)
+        case "flush_every_k_chunks" if value is not None:
+            _integer(name, value, 1)
+        case "max_worker_retries":
+            _integer(name, value, 0)
         case "mapping_strategy" if value is not None:
             _one_of(name, value, _MAPPINGS)
         case "tokenizer_backend":
@@ -210,6 +213,26 @@ def _check(name: str, value: Any) -> None:
             value is not None
         ):
             _integer(name, value, 1)
+
+
+def _runner(name: str, value: Any) -> None:
+    if value in _LATER_RUNNERS:
+        raise NotYetError(f"options: {name}={value!r} is not there yet; use 'process'")
+    _one_of(name, value, RUNNERS)
+
+
+def _stage_runners(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise PlanError(
+            f"options: per_stage_runner must be a dict from stage numbers to runners, got {value!r}"
+        )
+    for stage, runner in value.items():
+        if isinstance(stage, bool) or not isinstance(stage, int) or stage < 0:
+            raise PlanError(
+                f"options: per_stage_runner must have stage numbers as keys, got {stage!r}; "
+                "explain() lists the stages"
+            )
+        _runner(f"per_stage_runner[{stage}]", runner)
 
 
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:

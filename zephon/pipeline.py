@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import itertools
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any
+
+import pyarrow as pa
 
 from zephon.errors import ExecutionError, NotYetError, PlanError, nearest
 from zephon.exec import described, priming, session
 from zephon.exec.accounting import account
+from zephon.exec.batch_functions import mapped
 from zephon.exec.checkpoint import from_any, to_bytes
 from zephon.exec.engine import Engine
 from zephon.exec.fingerprint import digest
 from zephon.exec.launch import mean_row_bytes, step_of, workers_of
+from zephon.exec.parts import CHUNK_SIZE
 from zephon.exec.reading import plan_reading
+from zephon.exec.tables import table_of
 from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
 from zephon.planner import logical
-from zephon.planner.compiler import Plan, compile_plan
+from zephon.planner.compiler import BARRIER_ROWS, Plan, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
+from zephon.planner.logical.node import at_least
+from zephon.planner.tree import source_first
 from zephon.steps import Steps, whole
 from zephon.types import SampleBatch, StreamItem, record_of
+from zephon.validation import ValidationReport, run_auto_validation, validate_pipeline
+from zephon.validation import preflight_tokenizers as preflight
 from zephon.work import WorkSource
 
 _ALLOWED_EDITS = (
@@ -96,6 +107,7 @@ class Pipeline(Steps):
 
     def __iter__(self) -> Generator[Any, None, None]:
         """Compile, check, and return an iterator; work begins with its first item."""
+        run_auto_validation(self._node, self._options.auto_validation)
         engine = self._launch(self._restored)
         if self._running is None:
             self._engine = engine
@@ -108,16 +120,64 @@ class Pipeline(Steps):
                 "pipeline"
             )
         rows = engine.items()
-        batched = isinstance(self._node, logical.Batch)
+        batched = self._has(logical.Batch)
+        calls = [n for n in source_first(self._node) if isinstance(n, logical.MapBatch)]
         self._running = self._engine = engine
         self._restored = None
         try:
             for batch in rows:
-                yield SampleBatch.from_rows(batch) if batched else record_of(batch, 0)
+                if not batched:
+                    yield record_of(batch, 0)
+                    continue
+                made = mapped(SampleBatch.from_rows(batch), calls)
+                if made is not None:
+                    yield made
         finally:
             rows.close()
             if self._running is engine:
                 self._running = None
+
+    def head(self, n: int = 8) -> pa.Table:
+        """Run now, from the beginning, and give the first rows as an Arrow table.
+
+        The pipeline, and an iteration of it that goes on, stay as they are.
+
+        Args:
+            n: rows, as ``take`` counts them.
+
+        Raises:
+            DataError: the values of a field have no one type.
+        """
+        return table_of(copy.copy(self).take(n))
+
+    def collect(self, n_batches: int | None = None) -> list[StreamItem]:
+        """Run now, from the beginning, and give the first batches, or records, as a list.
+
+        The pipeline, and an iteration of it that goes on, stay as they are.
+
+        Args:
+            n_batches: how many; None: all there are.
+        """
+        at_least("collect", "n_batches", 1 if n_batches is None else n_batches, 0)
+        items = iter(copy.copy(self))
+        with contextlib.closing(items):
+            return list(itertools.islice(items, n_batches))
+
+    def validate(self, *, strict: bool = False) -> ValidationReport:
+        """Try the operators of the user on a few made-up records, and report what is wrong.
+
+        Args:
+            strict: raise ``ValidationError`` if anything is.
+        """
+        return validate_pipeline(self._node, strict=strict)
+
+    def preflight_tokenizers(self, *, strict: bool = True) -> ValidationReport:
+        """Load every tokenizer now, and report those that cannot be.
+
+        Args:
+            strict: raise ``ValidationError`` if one cannot.
+        """
+        return preflight(self._node, strict=strict, options=self._options)
 
     # State
 
@@ -186,7 +246,10 @@ class Pipeline(Steps):
 
     def _compiled(self) -> Plan:
         if self._plan is None:
-            self._plan = compile_plan(self._node)
+            chunks = self._options.flush_every_k_chunks
+            size = self._source.chunk_size_hint() or CHUNK_SIZE
+            rows = BARRIER_ROWS if chunks is None else chunks * size
+            self._plan = compile_plan(self._node, barrier_rows=rows)
         return self._plan
 
     def _launch(self, restored: dict[str, Any] | None) -> Engine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zephon.errors import PlanError, nearest
 from zephon.io.fields import Column
-from zephon.planner.logical import Fetch, Node, ReadComponent
+from zephon.planner.logical import Columns, Fetch, Node, ReadComponent
 from zephon.planner.tree import top_first
 
 
@@ -14,10 +14,34 @@ def check_reads(columns: tuple[Column, ...], below: Node, call: str) -> None:
     Raises:
         PlanError: names the call, the dataset, and the fields that there are.
     """
-    fetch = next(node for node in top_first(below) if isinstance(node, Fetch))
+    said_by = next(n for n in top_first(below) if n.takes_rows or isinstance(n, Columns | Fetch))
     for column in columns:
-        for component in fetch.components:
-            _check_column(column, component, call)
+        if isinstance(said_by, Columns):
+            _check_made(column, said_by, call)
+        elif isinstance(said_by, Fetch):
+            for component in said_by.components:
+                _check_column(column, component, call)
+
+
+_KINDS = {"text": "text", "tokens": "lists of integers", "numbers": "lists of numbers"}
+
+
+def _check_made(column: Column, step: Columns, call: str) -> None:
+    """Check a column against the fields that leave column steps."""
+    fields = {f.name: f for f in step.fields()}
+    field = fields.get(column.path) or fields.get(column.path.split(".")[0])
+    if field is None:
+        if step.complete and column.missing == "error":
+            closest = nearest(column.path, fields)
+            raise PlanError(f"{call}: no field {column.path!r} after {step.call}; {closest}")
+        return
+    if field.name == column.path and field.type is not None:
+        wanted = "tokens" if column.kind == "int32" else column.kind
+        if field.kind not in (wanted, "unknown"):
+            raise PlanError(
+                f"{call}: field {column.path!r} must hold {_KINDS.get(wanted, wanted)}, after "
+                f"{step.call} it holds {_KINDS.get(field.kind, field.kind)}"
+            )
 
 
 def _check_column(column: Column, component: ReadComponent, call: str) -> None:
@@ -32,9 +56,8 @@ def _check_column(column: Column, component: ReadComponent, call: str) -> None:
         return
     if not component.fields_complete or field.name != column.path:
         return
-    kinds = {"text": "text", "tokens": "lists of integers", "numbers": "lists of numbers"}
     if field.kind not in (column.kind, "unknown"):
         raise PlanError(
             f"{call}: field {column.path!r} of dataset {component.dataset!r} must hold "
-            f"{kinds[column.kind]}, it holds {kinds.get(field.kind, field.kind)}"
+            f"{_KINDS[column.kind]}, it holds {_KINDS.get(field.kind, field.kind)}"
         )

@@ -12,6 +12,9 @@ from zephon.planner.rewrites import REWRITES, Rule
 from zephon.planner.stages import Stage, make_stages
 from zephon.planner.verify import verify, verify_physical
 
+BARRIER_ROWS = 8 * 16_384
+"""Rows between barriers, where nobody says how many: eight chunks of the usual size."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -28,10 +31,17 @@ class Plan:
 def compile_plan(
     logical: Node,
     *,
+    barrier_rows: int = BARRIER_ROWS,
     rewrites: tuple[Rule, ...] = REWRITES,
     fusions: tuple[Fusion, ...] = FUSIONS,
 ) -> Plan:
     """Turn the chain that the calls built into one that runs.
+
+    Args:
+        logical: the chain.
+        barrier_rows: rows after which an operator that remembers begins anew, where it cannot write
+            down what it remembers.
+        rewrites, fusions: the rules.
 
     Raises:
         OptimizerError: a rewrite or a fusion changed what the plan promises; names the rule.
@@ -43,7 +53,7 @@ def compile_plan(
             verify(rule.__name__, optimized, new)
             fired.append(rule.__name__)
             optimized = new
-    physical, fused = lower(optimized), []
+    physical, fused = lower(optimized, barrier_rows=barrier_rows), []
     for fusion in fusions:
         joined = fusion(physical)
         if joined is not physical:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TypeVar
 
+from zephon.expressions import ColumnStep, Expression
 from zephon.io.fields import LOOKED_AT, Column
 from zephon.planner.compiler import Plan
-from zephon.planner.logical import Fetch, Node, PackFlat, ReadComponent
+from zephon.planner.logical import Columns, Fetch, Node, PackFlat, ReadComponent, RowFunction
 from zephon.planner.logical.pack import Pack
-from zephon.planner.physical import PhysicalNode, Segment
+from zephon.planner.physical import ComputeColumns, PhysicalNode, Segment
 from zephon.planner.tree import top_first
 
 N = TypeVar("N")
@@ -87,7 +88,10 @@ def _logical_line(node: Node) -> list[str]:
         )
         if node.decided_by is not None:
             mix += f": decided by {node.decided_by}"
-        return [f"Fetch(columns={shown}, mixture=[{mix}])"]
+        more = f", frame={_columns(node.frame, payload=False)}" if node.frame else ""
+        if node.predicates:
+            more += f", predicates={_value(node.predicates)}"
+        return [f"Fetch(columns={shown}{more}, mixture=[{mix}])"]
     return [_call(node)]
 
 
@@ -99,29 +103,51 @@ def _physical_lines(node: PhysicalNode) -> list[str]:
 
 def _call(node: object) -> str:
     """Show a node as a call, without the fields that are at their default, off, or empty."""
+    if isinstance(node, Columns):
+        return "; ".join(map(str, node.steps))
     shown = []
     for f in fields(node):  # type: ignore[arg-type]  # any dataclass: node, step or layout
         value = getattr(node, f.name)
         usual = (f.default,) if f.default is not MISSING else _OFF
-        if f.name in _HIDDEN or (value in usual and f.name != "columns"):
+        hidden = f.name in _HIDDEN and not isinstance(node, ComputeColumns)
+        if hidden or (
+            f.name != "columns" and any(value is each or value == each for each in usual)
+        ):
             continue
         if f.name == "columns":
             shown.append(f"columns={_columns(value, payload=getattr(node, 'payload', False))}")
-        elif f.name == "payload":
-            continue
-        elif callable(value):
-            shown.append(f"{f.name}={getattr(value, '__name__', type(value).__name__)}")
-        elif isinstance(value, tuple) and value and isinstance(value[0], Column):
-            shown.append(f"{f.name}={_columns(value, payload=False)}")
-        elif is_dataclass(value):
-            shown.append(f"{f.name}={_call(value)}")
-        else:
-            shown.append(f"{f.name}={value!r}")
+        elif f.name != "payload":
+            shown.append(f"{f.name}={_value(value)}")
     return f"{type(node).__name__}({', '.join(shown)})"
 
 
+def _value(value: object) -> str:
+    """Show one argument."""
+    if isinstance(value, RowFunction):
+        kept = "" if value.drop_none else ", drop_none=False"
+        return f"{_value(value.function)}{kept}"
+    if isinstance(value, ColumnStep | Expression):
+        return str(value)
+    if isinstance(value, tuple) and value and isinstance(value[0], Column):
+        return _columns(value, payload=False)
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if is_dataclass(value) and not isinstance(value, type):
+        return _call(value)
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    return repr(value) if _is_plain(value) else type(value).__name__
+
+
+def _is_plain(value: object) -> bool:
+    """Say whether showing a value tells nothing but what a call said."""
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float | bool)
+
+
 def _columns(columns: tuple, *, payload: bool) -> str:
-    names = [f"{c.path}: {c.kind}" for c in columns]
+    names = [f"{c.path}: {c.kind if c.values is None else c.values}" for c in columns]
     return "[" + ", ".join([*names, *(["whole rows"] if payload else [])]) + "]"
 
 

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from zephon.errors import OptimizerError
+from zephon.planner.dataflow import Flow, Given, flow_of
 from zephon.planner.logical import (
     Batch,
+    Columns,
+    CustomOp,
+    DecodeText,
     EnsureMixture,
+    ExpandChat,
     Fetch,
+    MapTransform,
+    Materialize,
     Node,
     PackFlat,
     PackSequences,
     Prefetch,
     Shuffle,
+    Stateful,
     Tokenize,
 )
+from zephon.planner.logical.custom import GROUP
 from zephon.planner.logical.pack import Pack
 from zephon.planner.physical import (
     AssembleRows,
+    CallGroups,
+    CallInOrder,
+    CallRows,
+    ComputeColumns,
     FetchRows,
     JoinSplits,
     KeepMixture,
@@ -29,76 +44,167 @@ from zephon.planner.physical import (
     ReorderWindows,
     RowLayout,
     Segment,
+    Shape,
     ShuffleUnits,
     StackRows,
     Step,
     TokenizeColumn,
+    TypeColumns,
 )
-from zephon.planner.tree import columns_read, source_first, whole_rows_needed
+from zephon.planner.sections import PythonStep, Section, sections_of
+from zephon.planner.shapes import shape_of
+from zephon.planner.tree import source_first
 
 
-def lower(plan: Node) -> PhysicalNode:
+def lower(plan: Node, *, barrier_rows: int = 0) -> PhysicalNode:
     """Say how each step runs: segments, then policies, then one assembly, then batches.
 
     Stateless steps run before all policies, wherever they were called: they are pure row by row,
-    so rows shuffled and then tokenized are rows tokenized and then shuffled.
+    so rows shuffled and then tokenized are rows tokenized and then shuffled. An operator that must
+    see rows in order stands between two such runs: see ``sections``.
+
+    Args:
+        plan: a chain of nodes.
+        barrier_rows: rows after which an operator that remembers, and cannot write its memory down,
+            begins anew.
     """
     steps = source_first(plan)
-    layout = _layout(steps)
-    physical = _segments(steps, layout)
-    for policy in _policies(steps, layout):
-        physical = replace(policy, input=physical)
-    physical = AssembleRows(input=physical, layout=layout)
-    match steps[-1]:
-        case Batch() as node:
-            return StackRows(
-                input=physical, microbatch_size=node.microbatch_size, drop_last=node.drop_last
-            )
-        case _:
-            return physical
-
-
-def _segments(steps: list[Node], layout: RowLayout) -> PhysicalNode | None:
+    sections = sections_of(steps)
     physical: PhysicalNode | None = None
-    for number, node in enumerate(steps):
+    layout = RowLayout(tokens_field=None)
+    for section in sections:
+        if section.entry is not None:
+            op = replace(section.entry, input=None)
+            every = _every(section.entry, barrier_rows)
+            physical = CallInOrder(input=physical, op=op, layout=layout, every=every)
+        flow = flow_of(section.steps, of_records=section.of_records)
+        layout = _layout(section, flow)
+        for step, parallelism in _segment_steps(section, flow, layout):
+            physical = Segment(input=physical, steps=(step,), parallelism=parallelism)
+        for policy in _policies(list(section.steps), layout):
+            physical = replace(policy, input=physical)
+    physical = AssembleRows(input=physical, layout=layout)
+    batch = next((node for node in steps if isinstance(node, Batch)), None)
+    if batch is None:
+        return physical
+    return StackRows(
+        input=physical, microbatch_size=batch.microbatch_size, drop_last=batch.drop_last
+    )
+
+
+def _every(op: PythonStep, barrier_rows: int) -> int:
+    """Say after how many groups an operator begins anew; see ``physical.CallInOrder``."""
+    if isinstance(op, Stateful):
+        return 0 if op.snapshot is not None else max(1, -(-barrier_rows // GROUP))
+    if isinstance(op, CustomOp) and op.remembers:
+        return max(1, -(-barrier_rows // GROUP))
+    return 1
+
+
+def _segment_steps(section: Section, flow: Flow, layout: RowLayout) -> Iterator[tuple[Step, int]]:
+    """Give the stateless steps of a section, each with the tasks that may run it at once."""
+    steps = section.steps
+    rows = _RowForm(section)
+    for number, (node, given) in enumerate(zip(steps, flow.given, strict=True)):
+        if given.made:
+            keep = given.rows_after or not isinstance(node, Tokenize | Pack)
+            yield TypeColumns(columns=given.made, keep_payload=keep), 1
         match node:
             case Fetch():
-                columns = columns_read(steps) if node.columns is None else node.columns
-                payload = node.payload if node.columns is not None else whole_rows_needed(steps[1:])
-                fetch = FetchRows(columns=columns, payload=payload)
-                physical = Segment(steps=(fetch,), parallelism=node.parallelism)
-            case Tokenize():
-                physical = Segment(
-                    input=physical, steps=(_tokenize(node),), parallelism=node.parallelism
+                yield _fetch(node, flow, steps), node.parallelism
+            case Columns():
+                movable = not section.of_records
+                movable &= not any(below.takes_rows for below in steps[:number])
+                shape = shape_of(node.steps) if given.rows_after else None
+                if shape == Shape(below=True):
+                    shape = None
+                yield (
+                    ComputeColumns(
+                        steps=node.steps,
+                        keep=tuple(sorted(given.wanted)),
+                        shape=shape,
+                        tokens=tuple(name for name in node.token_fields() if _reads(node, name)),
+                        movable=movable,
+                    ),
+                    1,
                 )
-            case Prefetch() | Batch():
-                pass  # local shards need no warming
+            case MapTransform() | DecodeText() | ExpandChat():
+                call = replace(node, input=None)
+                yield CallRows(calls=(call,), **rows.form()), node.parallelism
+            case CustomOp():
+                yield CallGroups(op=replace(node, input=None), **rows.form()), node.parallelism
+            case Tokenize():
+                yield _tokenize(node, given.path(node.field)), node.parallelism
             case Shuffle() | EnsureMixture() | Pack():
-                measure = _measure(number, steps, layout)
+                measure = _measure(number, steps, layout, given, rows)
                 if measure is not None:
-                    physical = Segment(input=physical, steps=(measure,), parallelism=1)
+                    yield measure, 1
+            case Prefetch() | Materialize():
+                pass  # local shards need no warming
             case _:
                 raise OptimizerError(f"lower: no physical form for {type(node).__name__}")
-    if physical is None:
-        raise OptimizerError("lower: the plan is empty")
-    return physical
+        rows.past(node)
 
 
-def _measure(number: int, steps: list[Node], layout: RowLayout) -> Step | None:
+class _RowForm:
+    """What earlier steps made as columns, beside whole rows, as a row shows it."""
+
+    def __init__(self, section: Section) -> None:
+        self._tokenize: Tokenize | None = None
+
+    def past(self, node: Node) -> None:
+        """Go past a step."""
+        if isinstance(node, Tokenize):
+            self._tokenize = node
+        elif node.takes_rows:
+            self._tokenize = None
+
+    def form(self) -> dict[str, Any]:
+        """Give the fields of a step that looks at whole rows."""
+        node = self._tokenize
+        return {
+            "token_fields": () if node is None else ("input_ids", *_kept_mask(node)),
+            "masks": () if node is None else _implied_mask(node),
+            "container": "list" if node is None else node.return_tensors or "list",
+        }
+
+
+def _reads(node: Columns, name: str) -> bool:
+    return any(name in each.reads for step in node.steps for each in step.expressions)
+
+
+def _fetch(node: Fetch, flow: Flow, steps: Sequence[Node]) -> FetchRows:
+    """Read what the steps use.
+
+    A filter right above sees bad rows before they are errors, as it would while reading, where the
+    optimizer puts it. Other filters come after: a bad row is an error before them.
+    """
+    above = next((n for n in steps[1:] if not isinstance(n, Prefetch)), None)
+    filters = isinstance(above, Columns) and above.steps[0].kind == "filter"
+    return FetchRows(
+        columns=flow.columns if node.columns is None else node.columns,
+        payload=flow.rows if node.columns is None else node.payload,
+        frame=flow.frame if node.columns is None else node.frame,
+        predicates=node.predicates,
+        late_faults=filters,
+    )
+
+
+def _measure(
+    number: int, steps: Sequence[Node], layout: RowLayout, given: Given, rows: _RowForm
+) -> Step | None:
     """Say what a policy must know of each row beside its tokens, and no step has measured yet."""
     measure = steps[number].measure()
     if measure is None or measure in [node.measure() for node in steps[:number]]:
         return None
     if measure.field is not None and measure.field == layout.tokens_field:
         return None  # the length of the tokens is known anyway
-    tokenize = next((n for n in steps[:number] if isinstance(n, Tokenize)), None)
+    form = rows.form()
     return MeasureRows(
         name=measure.name,
         function=measure.function,
-        field=measure.field,
-        token_fields=() if tokenize is None else ("input_ids", *_kept_mask(tokenize)),
-        masks=() if tokenize is None else _implied_mask(tokenize),
-        container=layout.container,
+        field=measure.field if not measure.column else given.path(measure.field or ""),
+        **(form if form["token_fields"] else {**form, "container": layout.container}),
     )
 
 
@@ -174,12 +280,12 @@ def _pack(node: Pack) -> PackRows:
     )
 
 
-def _tokenize(node: Tokenize) -> TokenizeColumn:
+def _tokenize(node: Tokenize, field: str) -> TokenizeColumn:
     return TokenizeColumn(
         tokenizer=node.tokenizer,
         tokenizer_id=node.tokenizer_id,
         split_special_tokens=node.split_special_tokens,
-        field=node.field,
+        field=field,
         special_tokens=node.special_tokens,
         bos_token_id=node.bos_token_id,
         eos_token_id=node.eos_token_id,
@@ -200,8 +306,10 @@ def _implied_mask(node: Tokenize) -> tuple[str, ...]:
     return ("attention_mask",) if node.add_attention_mask and node.mask_implied else ()
 
 
-def _layout(steps: list[Node]) -> RowLayout:
-    tokenize = next((n for n in steps if isinstance(n, Tokenize)), None)
+def _layout(section: Section, flow: Flow) -> RowLayout:
+    steps = list(section.steps)
+    tokenize = next((n for n in reversed(steps) if n.takes_rows or isinstance(n, Tokenize)), None)
+    tokenize = tokenize if isinstance(tokenize, Tokenize) else None
     pack = next((n for n in steps if isinstance(n, Pack)), None)
     aligned = () if tokenize is None else _kept_mask(tokenize)
     kinds = ("int32",) * len(aligned)
@@ -225,7 +333,8 @@ def _layout(steps: list[Node]) -> RowLayout:
         pack_payloads=pack.pack_payloads if isinstance(pack, PackSequences) else None,
         max_document=pack.max_length if pack is not None and pack.refuses_oversized else None,
         max_document_call="pack_flat" if pack is None else pack.call,
-        payload=all(node.keeps_payload() for node in steps),
+        payload=(bool(flow.given) and flow.given[-1].rows_after) or not flow.given,
+        metas=section.of_records or any(node.makes_metas for node in steps),
         container=container,
         pad_to_longest=tokenize is not None and tokenize.padding == "longest" and pack is None,
     )

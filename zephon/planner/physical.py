@@ -6,15 +6,98 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from zephon.expressions import ColumnStep, Expression
 from zephon.io.fields import Column
+from zephon.planner.logical.custom import CustomOp, Stateful
+from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRows:
-    """Read columns, and whole rows if ``payload``, for references; a step of a segment."""
+    """Read columns, and whole rows if ``payload``, for references; a step of a segment.
+
+    frame: columns of kind "any", for expressions. predicates: rows for which one is not true are
+    dropped, before their other columns count. late_faults: a bad row is no error before it has
+    passed the filters of the next step.
+    """
 
     columns: tuple[Column, ...]
     payload: bool
+    frame: tuple[Column, ...] = ()
+    predicates: tuple[Expression, ...] = ()
+    late_faults: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How whole rows look after column steps: the row below without some fields, others renamed,
+    and computed fields over it.
+
+    below: there is a row below; else the computed fields are all. gone: fields of it that are left
+    out. renamed: (old, new) pairs of those that stay. computed: columns of the frame.
+    """  # noqa: D205
+
+    below: bool
+    gone: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    computed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeColumns:
+    """Run column steps on the frame; a step of a segment.
+
+    keep: columns of the frame that later steps use. shape: how whole rows look afterwards; None:
+    nobody needs them. tokens: columns that tokenize made, put into the frame first. movable: no
+    function has run before, so what is filtered here might have been filtered while reading.
+    """
+
+    steps: tuple[ColumnStep, ...]
+    keep: tuple[str, ...]
+    shape: Shape | None
+    tokens: tuple[str, ...] = ()
+    movable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeColumns:
+    """Make columns of the kinds that later steps read; a step of a segment.
+
+    columns: each is taken from the frame where that has it, else from whole rows.
+    token_fields: of these, so that lengths are checked. keep_payload: hand whole rows on.
+    """
+
+    columns: tuple[Column, ...]
+    keep_payload: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRows:
+    """Call functions on whole rows, one after the other; a step of a segment.
+
+    calls: what was called: each a node without its input. token_fields, masks, container: what
+    earlier steps made as columns, and what rows hold it in.
+    """
+
+    calls: tuple[MapTransform | DecodeText | ExpandChat, ...]
+    token_fields: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+    container: str = "list"
+    parallelism: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallGroups:
+    """Call an operator of the user on the rows of each 64 draws; a step of a segment.
+
+    op: without its input. The other fields are those of ``CallRows``.
+    """
+
+    op: CustomOp
+    token_fields: tuple[str, ...] = ()
+    masks: tuple[str, ...] = ()
+    container: str = "list"
+    parallelism: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +139,9 @@ class MeasureRows:
     container: str
 
 
-Step = FetchRows | TokenizeColumn | MeasureRows
+Step = (
+    FetchRows | ComputeColumns | TypeColumns | CallRows | CallGroups | TokenizeColumn | MeasureRows
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +175,7 @@ class RowLayout:
     pad_token_id: None: the tokenizer's.
     pack_payloads: what becomes of a row's documents under "sequences".
     max_document: a longer document is a bad row of ``max_document_call``; None: it is not.
+    payload: rows hold the whole rows that they come from. metas: these say who they are.
     """
 
     tokens_field: str | None
@@ -104,6 +190,7 @@ class RowLayout:
     max_document: int | None = None
     max_document_call: str = "pack_flat"
     payload: bool = False
+    metas: bool = False
     container: str = "list"
     pad_to_longest: bool = False
 
@@ -179,6 +266,20 @@ class PackRows(PhysicalNode):
     max_candidate_age: int | None = None
     by_length: bool = False
     domains: tuple[tuple[str, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInOrder(PhysicalNode):
+    """Give the rows below, in the order of their lane and 64 at a time, to an operator of the user.
+
+    What it returns are the rows that the segment above begins with. op: without its input.
+    layout: of the rows below. every: groups after which what it remembers is flushed and begun
+    anew; 1: it remembers nothing; 0: it writes its memory down itself.
+    """
+
+    op: CustomOp | Stateful | MapTransform | DecodeText | ExpandChat
+    layout: RowLayout
+    every: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zephon.planner.physical import PhysicalNode, Segment
+from zephon.planner.physical import CallInOrder, PhysicalNode, Segment
 from zephon.planner.tree import source_first
 
 
@@ -26,10 +26,14 @@ class Stage:
 
 
 def make_stages(physical: PhysicalNode) -> tuple[Stage, ...]:
-    """Give each segment a stage of its own, and the policy with all that follows the last one."""
+    """Give each segment that begins with reading a stage of its own, and one to all the rest.
+
+    What follows an operator that sees rows in order runs where that runs, on one thread.
+    """
     chain = source_first(physical)
-    segments = [node for node in chain if isinstance(node, Segment)]
-    rest = tuple(node for node in chain if not isinstance(node, Segment))
+    first = next((n for n, node in enumerate(chain) if isinstance(node, CallInOrder)), len(chain))
+    segments = [node for node in chain[:first] if isinstance(node, Segment)]
+    rest = tuple(node for node in chain if node not in segments)
     stages = [
         Stage(index=i, nodes=(node,), parallelism=node.parallelism)
         for i, node in enumerate(segments)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from zephon.errors import OptimizerError
-from zephon.planner.logical import Fetch, Node
+from zephon.expressions import Expression
+from zephon.planner.dataflow import flow_of
+from zephon.planner.logical import Columns, Fetch, MapTransform, Node
 from zephon.planner.physical import PhysicalNode, Segment
-from zephon.planner.tree import columns_read, source_first
+from zephon.planner.sections import sections_of
+from zephon.planner.tree import source_first
 
 
 def verify(rule: str, before: Node, after: Node) -> None:
@@ -51,15 +55,27 @@ def _work(plan: PhysicalNode) -> dict[str, object]:
 def _promises(plan: Node) -> dict[str, object]:
     steps = source_first(plan)
     fetch = next(node for node in steps if isinstance(node, Fetch))
-    reads = set(columns_read(steps))
+    flow = flow_of(sections_of(steps)[0].steps)
+    reads, frame = set(flow.columns), set(flow.frame)
     return {
         "columns that steps read": fetch.columns is None or reads <= set(fetch.columns),
-        "whole rows that reach the top": fetch.payload
-        or not all(node.keeps_payload() for node in steps[1:]),
-        "top node": type(plan).__name__,
+        "columns for expressions": fetch.columns is None or frame <= set(fetch.frame),
+        "whole rows that steps need": fetch.payload or not flow.rows,
+        "top node": next(  # a filter that is on top may move down
+            (type(n).__name__ for n in reversed(steps) if not isinstance(n, Columns)), ""
+        ),
         "fields": plan.outputs(),
         "reordering steps": tuple(type(n).__name__ for n in steps if n.reorders),
         "steps that change row counts": tuple(
-            type(n).__name__ for n in steps if not n.keeps_rows()
+            type(n).__name__
+            for n in steps
+            if not n.keeps_rows() and not isinstance(n, Fetch | Columns | MapTransform)
         ),
+        "filters": frozenset((*fetch.predicates, *_filters(steps))),
+        "functions": tuple(f for n in steps if isinstance(n, MapTransform) for f in n.functions),
     }
+
+
+def _filters(steps: Sequence[Node]) -> list[Expression]:
+    column_steps = [step for n in steps if isinstance(n, Columns) for step in n.steps]
+    return [e for step in column_steps if step.kind == "filter" for e in step.expressions]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from zephon.errors import PlanError, nearest
-from zephon.io.fields import Column
+from zephon.io.fields import Column, Field
 
 LARGEST = 2**31 - 1
 """The largest number that a step takes; positions in a row are 32-bit integers."""
@@ -38,6 +38,10 @@ class Node:
 
     call: ClassVar[str]  # the public call that makes this node
     reorders: ClassVar[bool] = False
+    takes_rows: ClassVar[bool] = False  # looks at whole rows as Python values
+    makes_metas: ClassVar[bool] = False  # rows that leave say themselves who they are
+    on_batches: ClassVar[bool] = False  # works on what is delivered, so it is no part of the recipe
+    is_barrier: ClassVar[bool] = False  # nothing moves across
     how: ClassVar[frozenset[str]] = frozenset()
     told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input"})  # in the recipe, not by this
     input: Node | None = None
@@ -62,9 +66,17 @@ class Node:
         """Fields with one value a token that this step or one below makes."""
         return () if self.input is None else self.input.token_fields()
 
+    def fields(self) -> tuple[Field, ...]:
+        """What is known of the fields that leave this step."""
+        return () if self.input is None else self.input.fields()
+
+    def knows_all_fields(self) -> bool:
+        """Whether rows that leave this step have no other fields."""
+        return self.input is not None and self.input.knows_all_fields()
+
     def outputs(self) -> tuple[str, ...]:
-        """Names of the fields that leave this step."""
-        return () if self.input is None else self.input.outputs()
+        """Names of the fields that leave this step, as far as they are known."""
+        return tuple(field.name for field in self.fields())
 
 
 def one_of(call: str, name: str, value: object, known: tuple[str, ...]) -> None:

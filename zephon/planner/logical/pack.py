@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from zephon.errors import PlanError
-from zephon.io.fields import Column
+from zephon.io.fields import TOKENS, Column, Field
 from zephon.planner.logical.node import Measure, Node, at_least, flags, one_of
 
 ALGORITHMS = ("first_fit", "best_fit", "wrap", "best_fit_wrap", "best_fit_decreasing")
@@ -153,9 +153,14 @@ class PackFlat(Pack):
         """A packed row is no source row."""
         return False
 
-    def outputs(self) -> tuple[str, ...]:
+    def fields(self) -> tuple[Field, ...]:
         """The token field, fields of the same length, positions."""
-        return (*self.token_fields(), *(("positions",) if self.emit_positions else ()))
+        names = (*self.token_fields(), *(("positions",) if self.emit_positions else ()))
+        return tuple(Field(name, "tokens", TOKENS) for name in names)
+
+    def knows_all_fields(self) -> bool:
+        """Always."""
+        return True
 
     def left_out(self) -> tuple[tuple[str, str], ...]:
         """Fields that reach this step and are in no packed row, and why."""
@@ -202,6 +207,10 @@ class PackSequences(Pack):
             return None
         return Measure(name="length", function=self.length_fn)
 
-    def outputs(self) -> tuple[str, ...]:
+    def fields(self) -> tuple[Field, ...]:
         """One field."""
-        return ("packed_samples",)
+        return (Field("packed_samples", "other"),)
+
+    def knows_all_fields(self) -> bool:
+        """Always."""
+        return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zephon.io.fields import Column, Field
+from zephon.expressions import Expression
+from zephon.io.fields import Column, Field, joined_fields
 from zephon.planner.logical.node import Node, at_least
 
 
@@ -13,8 +14,8 @@ from zephon.planner.logical.node import Node, at_least
 class ReadComponent:
     """What is known of one component before a row is read.
 
-    share: normalized weight; None: the work source decides as it goes. fields_complete: no row has
-    other fields than ``fields``.
+    share: normalized weight; None: the work source decides as it goes. fields_complete: every row
+    has all ``fields`` and no other; all_named: no row has other fields than these.
     """
 
     name: str
@@ -25,6 +26,7 @@ class ReadComponent:
     bytes: int
     fields: tuple[Field, ...]
     fields_complete: bool
+    all_named: bool = False
     passed_over: tuple[str, ...] = ()
 
 
@@ -36,16 +38,22 @@ class Fetch(Node):
     decided_by: the class of a work source that decides shares as it goes.
     columns: typed columns to read; None: nobody has asked yet, so whole rows are read too.
     payload: whole rows are read.
+    frame: columns of any type that expressions read.
+    predicates: only rows for which all are true are read; the others are lost.
     parallelism: reading tasks that may run at once. max_batch: accepted, without effect.
     """
 
     call: ClassVar[str] = "Pipeline"
-    how: ClassVar[frozenset[str]] = frozenset({"parallelism", "max_batch", "columns", "payload"})
+    how: ClassVar[frozenset[str]] = frozenset(
+        {"parallelism", "max_batch", "columns", "payload", "frame", "predicates"}
+    )
     told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "components", "decided_by"})
     components: tuple[ReadComponent, ...]
     decided_by: str | None = None
     columns: tuple[Column, ...] | None = None
     payload: bool = True
+    frame: tuple[Column, ...] = ()
+    predicates: tuple[Expression, ...] = ()
     parallelism: int = 4
     max_batch: int = 64
 
@@ -53,9 +61,17 @@ class Fetch(Node):
         at_least("fetch_parallelism", "parallelism", self.parallelism, 1)
         at_least("fetch_parallelism", "max_batch", self.max_batch, 1)
 
-    def outputs(self) -> tuple[str, ...]:
+    def keeps_rows(self) -> bool:
+        """Unless rows are filtered while they are read."""
+        return not self.predicates
+
+    def fields(self) -> tuple[Field, ...]:
         """Fields of all components, in order of first appearance."""
-        return tuple(dict.fromkeys(f.name for c in self.components for f in c.fields))
+        return joined_fields([c.fields for c in self.components])
+
+    def knows_all_fields(self) -> bool:
+        """Where that is known of every component."""
+        return all(c.all_named for c in self.components)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from zephon.errors import NotYetError, PlanError
-from zephon.io.fields import Column
+from zephon.io.fields import TOKENS, Column, Field
 from zephon.planner.logical.node import Node, at_least, flags, one_of
 
 SPECIAL_TOKENS = ("bos_eos", "bos", "eos", "none", "tokenizer_default")
@@ -117,7 +117,12 @@ class Tokenize(Node):
         """The ids, and their mask if it is asked for."""
         return ("input_ids", "attention_mask") if self.add_attention_mask else ("input_ids",)
 
-    def outputs(self) -> tuple[str, ...]:
+    def fields(self) -> tuple[Field, ...]:
         """Token fields, after the kept payload."""
-        below = super(Tokenize, self).outputs() if self.preserve_upstream_payload else ()
-        return tuple(dict.fromkeys((*below, *self.token_fields())))
+        made = {name: Field(name, "tokens", TOKENS) for name in self.token_fields()}
+        below = super(Tokenize, self).fields() if self.preserve_upstream_payload else ()
+        return (*(field for field in below if field.name not in made), *made.values())
+
+    def knows_all_fields(self) -> bool:
+        """Where nothing else is kept."""
+        return not self.preserve_upstream_payload or super(Tokenize, self).knows_all_fields()

@@ -1,0 +1,157 @@
+"""Calls over columns: rows as Polars would give them, and refusals on the line of the call."""
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
+from zephon.errors import PlanError
+
+ROWS = [
+    {"text": f"word {i}", "k": i, "score": None if i % 7 == 0 else i / 10, "tags": ["a"] * (i % 3)}
+    for i in range(60)
+]
+
+
+@pytest.fixture(params=["parquet", "memory", "jsonl"])
+def dataset(request, tmp_path):
+    """Give the same rows as files, with and without types in them, and in memory."""
+    if request.param == "memory":
+        return Dataset.from_dict("a", {0: InMemoryShard(ROWS[:25]), 1: InMemoryShard(ROWS[25:])})
+    for number, rows in enumerate([ROWS[:25], ROWS[25:]]):
+        frame = pl.DataFrame(rows)
+        if request.param == "parquet":
+            pq.write_table(frame.to_arrow(), tmp_path / f"{number}.parquet", row_group_size=10)
+        else:
+            frame.write_ndjson(tmp_path / f"{number}.jsonl")
+    types = {"text": "string", "k": "int64", "score": "float64", "tags": "list<string>"}
+    schema = types if request.param == "jsonl" else None
+    return Dataset.from_path("a", tmp_path, schema=schema)
+
+
+def pipeline(*datasets):
+    source = StaticMixtureWorkSource(
+        datasets=list(datasets), mixture={d.name: 1.0 for d in datasets}, shuffle_shards=False
+    )
+    return Pipeline(source)
+
+
+def rows_of(pipe):
+    """Give payloads as plain values."""
+    return [{name: _plain(value) for name, value in record.payload.items()} for record in pipe]
+
+
+def _plain(value):
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def ids_of(pipe):
+    return [record.meta.sample_id for record in pipe]
+
+
+def frame(steps):
+    return steps(pl.DataFrame(ROWS)).to_dicts()
+
+
+def test_a_filter_keeps_rows_and_their_ids(dataset):
+    pipe = pipeline(dataset).filter(pl.col("score") > 2, pl.col("k") % 2 == 0)
+    wanted = frame(lambda f: f.filter(pl.col("score") > 2, pl.col("k") % 2 == 0))
+    assert rows_of(pipe) == wanted
+    assert [row for _, _, row in ids_of(pipe)] == [
+        row["k"] if row["k"] < 25 else row["k"] - 25 for row in wanted
+    ]
+
+
+def test_a_null_is_not_true(dataset):
+    kept = rows_of(pipeline(dataset).filter(pl.col("score") > -1))
+    assert len(kept) == sum(row["score"] is not None for row in ROWS)
+    assert len(rows_of(pipeline(dataset).filter(pl.col("score").is_null()))) == 60 - len(kept)
+
+
+def test_columns_are_added_and_replaced_in_place(dataset):
+    def steps(f):
+        return f.with_columns(pl.col("text").str.to_uppercase(), n=pl.col("tags").list.len())
+
+    assert rows_of(steps(pipeline(dataset))) == frame(steps)
+
+
+def test_a_select_leaves_nothing_else(dataset):
+    def steps(f):
+        return f.select("k", double=pl.col("k") * 2)
+
+    assert rows_of(steps(pipeline(dataset))) == frame(steps)
+
+
+def test_fields_get_other_names_and_are_left_out(dataset):
+    def steps(f):
+        return f.rename({"k": "text", "text": "k"}).drop("score", "tags")
+
+    assert rows_of(steps(pipeline(dataset))) == frame(steps)
+
+
+def test_many_steps_are_one_evaluation(dataset):
+    def steps(f):
+        f = f.with_columns(n=pl.col("k") + 1).filter(pl.col("n") > 10)
+        return f.rename({"n": "m"}).with_columns(text=pl.col("m").cast(pl.String)).drop("tags")
+
+    pipe = steps(pipeline(dataset))
+    assert rows_of(pipe) == frame(steps)
+    assert pipe.explain().count("ComputeColumns(") == 1
+
+
+def test_what_is_filtered_is_counted(dataset):
+    pipe = pipeline(dataset).filter(pl.col("k") >= 50)
+    assert len(list(pipe)) == 10
+    told = pipe.accounting()["a"]
+    assert (told["rows_drawn"], told["rows_filtered"], told["rows_dropped"]) == (60, 50, 0)
+
+
+def test_a_constant_needs_no_column(dataset):
+    assert rows_of(pipeline(dataset).select(one=pl.lit(1)).take(2)) == [{"one": 1}, {"one": 1}]
+
+
+def test_datasets_of_a_mixture_agree_on_a_type(tmp_path):
+    for name, dtype in (("a", pa.int32()), ("b", pa.int64())):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"n": pa.array([1, 2, 3], dtype)}), tmp_path / name / "0.parquet")
+    both = [Dataset.from_path(name, tmp_path / name) for name in "ab"]
+    pipe = pipeline(*both).with_columns(m=pl.col("n") * 2)
+    assert sorted(row["m"] for row in rows_of(pipe)) == [2, 2, 4, 4, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda p: p.filter(pl.col("scroe") > 1), "filter: .*'scroe'.*did you mean 'score'"),
+        (lambda p: p.filter(pl.col("k") + 1), "filter"),
+        (lambda p: p.filter(True), "filter: "),
+        (lambda p: p.filter(pl.col("k") > pl.col("k").mean()), "filter: "),
+        (lambda p: p.select(), "select: "),
+        (lambda p: p.with_columns(pl.col("k").shift(1)), "with_columns: "),
+        (lambda p: p.with_columns(a=1).filter(pl.col("k")), "with_columns: "),
+        (lambda p: p.rename({"kk": "a"}), "rename: .*'kk'"),
+        (lambda p: p.rename({"k": "text"}), "rename: .*'text'"),
+        (lambda p: p.drop("scores"), "drop: .*did you mean 'score'"),
+        (lambda p: p.map_transform(len).filter(pl.col("k") > 1), "cannot come after map_transform"),
+        (lambda p: p.batch(2).filter(pl.col("k") > 1), "filter: it cannot come after batch"),
+        (lambda p: p.drop("text").tokenize(tokenizer_id="t", field="text"), "after drop"),
+    ],
+)
+def test_a_mistake_is_refused_where_it_is_made(call, message, tmp_path):
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "0.parquet")
+    with pytest.raises(PlanError, match=message):
+        call(pipeline(Dataset.from_path("a", tmp_path)))
+
+
+def test_a_type_that_nobody_knows_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "0.jsonl").write_text('{"k": 1}\n')
+    with pytest.raises(PlanError, match=r"filter: .*'k'.*schema="):
+        pipeline(Dataset.from_path("a", tmp_path)).filter(pl.col("k") > 1)
+
+
+def test_types_that_do_not_join_are_refused_with_both_places(tmp_path):
+    pq.write_table(pa.table({"k": [1]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"k": ["one"]}), tmp_path / "1.parquet")
+    with pytest.raises(PlanError, match=r"0\.parquet.*int64.*1\.parquet.*string"):
+        pipeline(Dataset.from_path("a", tmp_path)).filter(pl.col("k") > 1)

@@ -1,0 +1,102 @@
+"""Functions of the user, and what Zephon does in Python, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from zephon.io.fields import Field
+from zephon.planner.logical.node import Node, at_least, flags, one_of
+
+ENCODING_ERRORS = ("strict", "ignore", "replace", "backslashreplace", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFunction:
+    """A function of one row.
+
+    drop_none: a row for which it returns None is dropped; else it passes as it was.
+    fingerprint: what a checkpoint knows it by; None: its name, source and closure.
+    """
+
+    function: Callable[[Any], Any]
+    drop_none: bool = True
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPython(Node):
+    """A step that takes whole rows as Python values, and gives rows of fields that nobody knows."""
+
+    how: ClassVar[frozenset[str]] = frozenset({"parallelism"})
+    takes_rows: ClassVar[bool] = True
+    parallelism: int = 4
+
+    def __post_init__(self) -> None:
+        at_least(self.call, "parallelism", self.parallelism, 1)
+
+    def fields(self) -> tuple[Field, ...]:
+        """None that are known."""
+        return ()
+
+    def token_fields(self) -> tuple[str, ...]:
+        """None: tokens are values of rows like any other afterwards."""
+        return ()
+
+    def knows_all_fields(self) -> bool:
+        """Never."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapTransform(InPython):
+    """Call functions on each row, one after the other."""
+
+    call: ClassVar[str] = "map_transform"
+    functions: tuple[RowFunction, ...]
+
+    def keeps_rows(self) -> bool:
+        """Never sure: None drops a row."""
+        return not any(each.drop_none for each in self.functions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeText(InPython):
+    """Turn bytes into text, and everything else into its text, in some fields."""
+
+    call: ClassVar[str] = "decode_text"
+    text_fields: tuple[str, ...] = ("text",)
+    encoding: str = "utf-8"
+    errors: str = "strict"
+    normalize_newlines: bool = True
+    lowercase: bool = False
+    parallelism: int = 2
+
+    def __post_init__(self) -> None:
+        super(DecodeText, self).__post_init__()
+        flags("decode_text", self, "normalize_newlines", "lowercase")
+        one_of("decode_text", "errors", self.errors, ENCODING_ERRORS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpandChat(InPython):
+    """Make a row of every answered user turn of a conversation."""
+
+    call: ClassVar[str] = "expand_chat"
+    makes_metas: ClassVar[bool] = True
+    field: str = "messages"
+
+    def keeps_rows(self) -> bool:
+        """Never: a conversation gives as many rows as it has answered turns."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialize(Node):
+    """Do nothing; no rule joins or moves steps across it."""
+
+    call: ClassVar[str] = "materialize"
+    how: ClassVar[frozenset[str]] = frozenset({"parallelism"})
+    is_barrier: ClassVar[bool] = True
+    parallelism: int = 1

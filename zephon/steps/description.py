@@ -1,0 +1,104 @@
+"""A description that grows: a work source, and the steps that were called so far."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, Self
+
+from zephon.errors import NotYetError, PlanError, nearest
+from zephon.exec import session
+from zephon.exec.rows_after import fields_unknown, seen_after
+from zephon.planner import logical, step_order
+from zephon.planner.tree import top_first, transform_up
+from zephon.work import WorkSource
+from zephon.work.cut_chunks import CutChunks
+
+_PLACEMENTS = ("auto", "local")
+
+
+class Description(ABC):
+    """What all calls share: the chain of nodes, and how one is added."""
+
+    def __init__(self, work_source: WorkSource) -> None:
+        if not isinstance(work_source, WorkSource):
+            raise PlanError(
+                f"Pipeline: expected a work source, got {type(work_source).__name__}; make a "
+                "StaticMixtureWorkSource of datasets and a mixture, or derive one from WorkSource"
+            )
+        if work_source.lane_id is not None:
+            raise PlanError(
+                f"Pipeline: expected a work source of no lane, got the copy of a "
+                f"{type(work_source).__name__} for lane {work_source.lane_id}; pass the source "
+                "that it was made of"
+            )
+        if isinstance(work_source, CutChunks) and (
+            type(work_source).next_chunk is not CutChunks.next_chunk
+        ):
+            raise PlanError(
+                f"Pipeline: {type(work_source).__name__} overrides next_chunk(), and a mixture is "
+                "drawn by position, so it would not be asked; derive from WorkSource instead"
+            )
+        self._source = work_source
+        self._node: logical.Node = session.fetch_node(work_source)
+
+    @abstractmethod
+    def _changed(self) -> Self:
+        """Forget what was made of the description as it was."""
+
+    def _add(self, node: logical.Node) -> Self:
+        if self._has(logical.Take):
+            raise PlanError(f"{node.call}: it cannot come after take, which stands last")
+        step_order.check_mixing(node, self._source)
+        step_order.check_measures(node)
+        self._node = node
+        return self._changed()
+
+    def _fetch_node(self) -> logical.Fetch:
+        return next(node for node in top_first(self._node) if isinstance(node, logical.Fetch))
+
+    def _looked_at(self) -> tuple[logical.Node, Mapping[str, Any]]:
+        """Give the last step, and what is asked about the fields that leave it, by dataset.
+
+        Where functions or expressions made them, the steps run now on the first rows of each.
+        """
+        if not fields_unknown(self._node):
+            return self._node, {c.dataset.name: c.dataset for c in self._source.components}
+        return seen_after(self._node, self._source)
+
+    def _has(self, *kinds: type[logical.Node]) -> bool:
+        return any(isinstance(node, kinds) for node in top_first(self._node))
+
+    def _refuse_after(self, call: str, *kinds: type[logical.Node]) -> None:
+        for node in top_first(self._node):
+            if isinstance(node, kinds):
+                raise PlanError(
+                    f"{call}: it cannot come after {node.call}; call {call} earlier"
+                    if node.call != call
+                    else f"{call}: it was called before; call it once"
+                )
+
+
+def with_source(plan: logical.Node, source: logical.Node) -> logical.Node:
+    """Put ``source`` in the place of the chain's Fetch."""
+    return transform_up(plan, lambda node: source if isinstance(node, logical.Fetch) else node)
+
+
+def check_placement(call: str, placement: str) -> None:
+    """Refuse a place that is not known, or not there yet."""
+    if placement == "remote":
+        raise NotYetError(f"{call}: placement='remote' is not there yet; use 'auto'")
+    if placement not in _PLACEMENTS:
+        closest = nearest(str(placement), _PLACEMENTS)
+        raise PlanError(f"{call}: placement={placement!r} is unknown; {closest}")
+
+
+def whole(value: Any) -> Any:
+    """Turn an integer of NumPy's into Python's; leave everything else to the checks."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def real(value: Any) -> Any:
+    """Turn a number of NumPy's into Python's; leave everything else to the checks."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value

@@ -1,0 +1,17 @@
+"""All calls that describe a pipeline: each builds one node of the plan and returns the pipeline."""
+
+from __future__ import annotations
+
+from zephon.steps.columns import ColumnSteps
+from zephon.steps.custom import CustomSteps
+from zephon.steps.functions import FunctionSteps
+from zephon.steps.order import OrderSteps
+from zephon.steps.packing import PackingSteps
+from zephon.steps.reading import ReadingSteps
+from zephon.steps.tokens import TokenSteps
+
+
+class Steps(
+    ReadingSteps, ColumnSteps, FunctionSteps, CustomSteps, TokenSteps, OrderSteps, PackingSteps
+):
+    """A description that grows by calls, one kind of call a base."""
