@@ -25,6 +25,9 @@ class Sources:
             return row
         return {name: [*value] if type(value) is list else value for name, value in row.items()}
 
+    def copied(self):
+        return self
+
 
 def columns_of(
     fields,

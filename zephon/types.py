@@ -30,7 +30,7 @@ from zephon.batches.identity import (
 )
 from zephon.batches.own_copies import own_copy
 from zephon.batches.record import SampleRecord, is_unread
-from zephon.batches.row_records import payload_of, record_of
+from zephon.batches.row_records import payload_of, record_of, records_of
 from zephon.batches.training import training_dict
 from zephon.batches.training_options import options_of
 from zephon.batches.training_rows import TrainingRows
@@ -113,7 +113,7 @@ class SampleBatch:
     def records(self) -> tuple[SampleRecord, ...]:
         """The records, the same objects every time; payloads are built one by one when read."""
         if "records" not in self._built and self._rows is not None:
-            made = tuple(record_of(self._rows, i) for i in range(len(self._rows)))
+            made = tuple(records_of(self._rows))
             # One step, so that two threads that ask at once get the same records.
             self._built.setdefault("records", made)
         return self._built["records"]
@@ -311,7 +311,7 @@ class SampleBatch:
         rows = self._unchanged()
         if rows is None or callable(rows.pack_payloads):  # a function may not travel
             return (_of_records, (self.records, self._mixture))
-        return (SampleBatch.from_rows, (rows,))
+        return (SampleBatch.from_rows, (rows.alone(),))
 
     def _unchanged(self) -> BatchRows | None:
         """The engine's columns, while the records (if any were made) still say the same."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from zephon.exec.block import Block, Buffer
+from zephon.exec.block import Block, Buffer, Lost
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.morsel import TOKENS, Morsel
 from zephon.exec.operator import Operator
@@ -132,6 +132,24 @@ def measures_of(refs):
     return refs.row * 5 % 7 + 1, refs.row / 8 + refs.component
 
 
+class Keeps(Operator):
+    """Loses the rows for which ``keep`` is false, given the references."""
+
+    label = "keep"
+
+    def __init__(self, keep):
+        self.keep = keep
+
+    def run(self, rows):
+        return rows.keep(np.flatnonzero(self.keep(rows.refs)), 1)
+
+
+def with_lost(block, draws):
+    """Say of draws that gave no document that they are lost, rows that are even by a filter."""
+    gone = draws.take(~np.isin(draws.ordinal, block.refs.ordinal))
+    return replace(block, lost=Lost(gone, (1 + gone.row % 2).astype(np.int8)))
+
+
 class Splits(Operator):
     """Makes two rows of each that has an even number, and marks them."""
 
@@ -187,13 +205,14 @@ def chain_of(max_length):
 
 
 def push(run, lengths, sizes, *more):
-    """Push the lane's documents in blocks of the given sizes, the last one over again."""
+    """Push the lane's draws in blocks of the given sizes, the last one over again."""
     segment, sizes = segment_of(lengths, *more), list(sizes) or [1]
     at = run.intakes[0].next_draw
     while at < len(lengths):
         size = max(1, sizes.pop(0) if len(sizes) > 1 else sizes[0])
-        (block,) = segment.run([run.intakes[0].stream.draw(at, size)])
-        run.push(block)
+        draws = run.intakes[0].stream.draw(at, size)
+        (block,) = segment.run([draws])
+        run.push(with_lost(block, draws))
         at += size
         yield at
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tests.exec.test_checkpoint import PLANS, planned
 from tests.properties.recipes import lengths, packed, source, text_dataset, token_dataset
 from tests.written import dataset, pipeline, texts_to_tokens
-from zephon import Pipeline
+from zephon import Dataset, InMemoryShard, Pipeline
 
 NAMES = ("prose", "code")
 MODES = {
@@ -137,6 +138,8 @@ def test_every_way_to_a_position_counts_the_same(mode, stop):
 def test_before_the_first_batch_nothing_is_drawn():
     nothing = {
         "rows_drawn": 0,
+        "rows_filtered": 0,
+        "rows_dropped": 0,
         "tokens_made": 0,
         "tokens_delivered": 0,
         "share_delivered": 0.0,
@@ -352,3 +355,90 @@ def test_shares_are_those_of_what_was_delivered():
         size = {"prose": 12, "code": 30}[name]
         assert set(part["tokens_dropped"]) == {"oversized"}
         assert part["tokens_dropped"]["oversized"] % size == 0
+
+
+# Rows of which nothing is left
+
+
+def numbered(name, rows):
+    made = [{"input_ids": [1] * (i * 7 % 9 + 1), "id": i} for i in range(rows)]
+    shards = {0: InMemoryShard(made[: rows // 2]), 1: InMemoryShard(made[rows // 2 :])}
+    return Dataset.from_dict(name, shards)
+
+
+def every_fifth_goes(row):
+    return None if row["id"] % 5 == 0 else row
+
+
+def sieved(lanes, unit="samples", runner="inline"):
+    data = [numbered("prose", 160), numbered("code", 90)]
+    work = source(data, stop_after_passes=1, mixture_unit=unit)
+    pipe = Pipeline(work).filter(pl.col("id") % 4 != 0).map_transform(every_fifth_goes)
+    pipe.pack_flat(max_length=23, algorithm="wrap").batch(2)
+    return pipe.options(runner=runner, canonical_replicas=lanes)
+
+
+@pytest.mark.parametrize("runner", ["inline", "threads"])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_rows_that_give_nothing_are_drawn_and_counted_by_reason(lanes, runner):
+    pipe = sieved(lanes, runner=runner)
+    last = {}
+    for batch in pipe:
+        for record in batch.records:
+            ref = record.meta.contribution_refs()[-1].cursor
+            last[record.meta.lane_id] = ref.chunk_id * pipe._source.chunk_size + ref.chunk_offset
+        account = balanced(pipe.accounting())
+        for number, name in enumerate(NAMES):
+            ids = [
+                shard * (80 if name == "prose" else 45) + row
+                for lane, at in last.items()
+                for component, shard, row in zip(
+                    *(
+                        getattr(pipe._source.lane_stream(lane, lanes).draw(0, at + 1), column)
+                        for column in ("component", "shard", "row")
+                    ),
+                    strict=True,
+                )
+                if component == number
+            ]
+            part = account[name]
+            assert part["rows_drawn"] == len(ids)
+            assert part["rows_filtered"] == sum(i % 4 == 0 for i in ids)
+            assert part["rows_dropped"] == sum(i % 4 > 0 and i % 5 == 0 for i in ids)
+    account = balanced(pipe.accounting())
+    drawn = [pipe._source.lane_stream(lane, lanes).length for lane in range(lanes)]
+    assert total(account, "rows_drawn") == sum(drawn)
+
+
+@pytest.mark.parametrize("unit", ["samples", "tokens"])
+def test_lost_rows_count_the_same_after_every_restore(unit):
+    states, accounts = [], []
+    pipe = sieved(2, unit)
+    for _ in pipe:
+        states.append(pipe.checkpoint())
+        accounts.append(balanced(pipe.accounting()))
+    for at in (0, 3, len(states) - 1):
+        again = sieved(2, unit, "threads").restore(states[at])
+        assert again.accounting() == accounts[at]
+        for number, _ in enumerate(again, at + 1):
+            assert again.accounting() == accounts[number]
+            assert again.checkpoint() == states[number]
+        assert again.accounting() == pipe.accounting()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_that_take_cuts_short_counts_what_it_delivered(mode):
+    """However far its lanes ran ahead."""
+
+    def at_the_end(runner, rows):
+        pipe = Pipeline(source([token_dataset("prose", [10] * 400, 2)], stop_after_passes=1))
+        pipe.pack_flat(max_length=8, algorithm="wrap").batch(2).take(rows)
+        pipe.options(runner=runner, **MODES[mode])
+        assert sum(len(batch) for batch in pipe) <= rows
+        return balanced(pipe.accounting())
+
+    found = at_the_end("inline", 24)
+    assert found == at_the_end("threads", 24)
+    assert total(found, "tokens_delivered") == 24 * 8
+    assert total(found, "rows_drawn") < 40
+    assert total(at_the_end("inline", 10_000), "rows_drawn") > 380

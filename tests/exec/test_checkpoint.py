@@ -4,6 +4,7 @@ import base64
 import copy
 import json
 import re
+from dataclasses import replace
 from unittest import mock
 
 import msgspec
@@ -408,12 +409,25 @@ def test_a_document_that_several_pieces_belong_to_is_written_once():
         (("log", "measures", 0), [1]),
         (("log", "length"), [1]),
         (("drawn", "tokens"), [1, 2]),
+        (("drawn", "filtered"), []),
     ],
 )
 def test_parts_of_a_lane_that_do_not_fit_are_refused(path, values):
     saved = lane_to_dict(lane_of_two_policies()[1])
     with pytest.raises(CheckpointError, match="restore: lane 0 of the checkpoint is damaged"):
         lane_from_dict(0, with_part(saved, path, pack(np.array(values, np.int64))))
+
+
+def test_a_draw_that_gave_no_document_for_no_known_reason_is_refused():
+    _, state = lane_of_two_policies()
+    length = state.log.length.copy()
+    assert len(length)
+    length[0] = -3
+    lost = replace(state, log=replace(state.log, length=length))
+    assert lane_from_dict(0, lane_to_dict(lost)).log.length.tolist() == length.tolist()
+    length[0] = -4
+    with pytest.raises(CheckpointError, match="a document of -4 tokens"):
+        lane_from_dict(0, lane_to_dict(lost))
 
 
 def test_states_of_other_policies_are_refused():

@@ -2,11 +2,12 @@
 
 import warnings
 
+import polars as pl
 import pytest
 
 from tests.properties.recipes import source, token_dataset
 from zephon import Dataset, InMemoryShard, Pipeline
-from zephon.errors import DataError
+from zephon.errors import DataError, ExecutionError
 
 LENGTHS = [5, 9, 4, 20, 3, 8, 11, 2] * 30
 """Per round three documents, of 40 tokens, are longer than a row of 8."""
@@ -167,3 +168,32 @@ def test_a_function_measures_what_is_too_long():
     assert [len(r.payload["packed_samples"]) for r in heard.out] == [2, 1]
     (text,) = heard.texts
     assert text.startswith("packing dropped 9 documents of 27 tokens so far")
+
+
+@pytest.mark.parametrize("unit", ["samples", "tokens"])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_data_without_end_of_which_nothing_is_left_are_an_error(unit, lanes):
+    """A filter that lets nothing through must not read for ever, and none of its rows is lost."""
+    data = [token_dataset(name, [3] * 20, 1) for name in ("prose", "code")]
+    work = source(data, mixture_unit=unit, exhausted_policy="repeat")
+    pipe = Pipeline(work).filter(pl.col("input_ids").list.len() > 3)
+    pipe.pack_flat(8, algorithm="wrap").options(runner="inline", canonical_replicas=lanes)
+    with pytest.raises(ExecutionError, match="no row of many passes gave a document"):
+        next(iter(pipe))
+
+
+def test_one_component_of_which_nothing_is_left_stops_a_mixture_by_tokens():
+    """Its share can never come; the other one goes on in a mixture that counts samples."""
+
+    def job(unit):
+        data = [token_dataset("prose", [3] * 20, 1), token_dataset("code", [0] * 20, 1)]
+        pipe = Pipeline(source(data, mixture_unit=unit, exhausted_policy="repeat"))
+        pipe.filter(pl.col("input_ids").list.len() > 0)
+        return pipe.pack_flat(8, algorithm="wrap").options(runner="inline").take(40)
+
+    with pytest.raises(ExecutionError, match="leave out the component that gives none"):
+        list(job("tokens"))
+    pipe = job("samples")
+    assert len(list(pipe)) == 40
+    part = pipe.accounting()["code"]
+    assert part["rows_filtered"] == part["rows_drawn"] > 30

@@ -108,7 +108,17 @@ def test_a_finished_or_exhausted_strand_is_left_out():
 def test_sizes_are_learned():
     sizes = Sizes(100.0, [40.0, 400.0])
     assert [sizes.row(0), sizes.row(1), sizes.tokens(1)] == [40.0, 400.0, 100.0]
-    sizes.learn(1, 10, 5000)
+    sizes.learn(1, 10, 5000, 10)
     assert (sizes.row(0), sizes.row(1), sizes.knows(0)) == (40.0, 2000.0, False)
-    sizes.learn(0, 10, 0)  # empty documents say nothing of the others
+    sizes.learn(0, 10, 0, 10)  # empty documents say nothing of the others
     assert sizes.row(0) == 40.0
+
+
+def test_rows_that_filters_leave_are_learned_but_never_below_an_eighth():
+    sizes = Sizes(800.0, [800.0])
+    sizes.learn(0, 10, 0, 5)
+    assert sizes.row(0) == 400.0
+    sizes.learn(0, 990, 0, 0)
+    assert sizes.row(0) == 100.0
+    sizes.learn(0, 1000, 50, 1)  # tokens
+    assert sizes.row(0) == 100.0

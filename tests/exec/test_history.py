@@ -3,18 +3,16 @@
 import json
 from itertools import pairwise
 
-import pyarrow as pa
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exec.by_hand import Measured, Splits, chain_of, lane_of, push
+from tests.exec.by_hand import Keeps, Measured, Splits, chain_of, lane_of, push
 from tests.exec.policies.small import HoldLast, UpTo
 from zephon.exec import lane_run
 from zephon.exec.checkpoint import lane_from_dict, lane_to_dict
 from zephon.exec.history import TICK
-from zephon.exec.morsel import Morsel
-from zephon.exec.operator import Operator
 from zephon.exec.policies import Chain, Together, Wrap
 from zephon.exec.policies.apart import Apart
 
@@ -130,10 +128,10 @@ def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(chain, lengths
     for later in range(rows, len(wanted)):
         assert written(run, later) == wanted[later]
     assert rows_of(run) == all_rows[rows:]
-    assert run.rows_drawn.sum() == len(lengths)
-    assert run.tokens_made.sum() == sum(n * (2 - row % 2) for row, n in enumerate(lengths))
+    assert run.counts.rows.sum() == len(lengths)
+    assert run.counts.tokens.sum() == sum(n * (2 - row % 2) for row, n in enumerate(lengths))
     assert run.held_tokens().sum() + sum(n for r, _ in all_rows for *_, n in r) == (
-        run.tokens_made.sum()
+        run.counts.tokens.sum()
     )
 
 
@@ -156,19 +154,6 @@ def test_rows_that_the_end_lets_go_have_states_of_their_own():
         assert again.rows_placed - again.rows_taken == (8 - rows if rows > 6 else 0)
 
 
-class Keeps(Operator):
-    """Drops the rows from one on, so that the last draws of a lane give no document."""
-
-    label = "keep"
-
-    def __init__(self, stop):
-        self.stop = stop
-
-    def run(self, rows):
-        keep = rows.refs.row < self.stop
-        return Morsel(rows.refs.take(keep), rows.columns.filter(pa.array(keep)))
-
-
 @pytest.mark.parametrize("kept", [0, 1, 7, 8, 9, 15, 16, 17])
 def test_the_end_may_come_after_draws_that_give_nothing(kept):
     lengths, chain = [4] * 25, Chain([HoldLast(3), Wrap(max_length=6)])
@@ -176,7 +161,7 @@ def test_the_end_may_come_after_draws_that_give_nothing(kept):
     def run_it(state=None):
         run = lane_of(lengths, chain, state=state)
         if not run.ended:
-            list(push(run, lengths, [5], Keeps(kept)))
+            list(push(run, lengths, [5], Keeps(lambda refs: refs.row < kept)))
             run.end()
         return run
 
@@ -186,6 +171,58 @@ def test_the_end_may_come_after_draws_that_give_nothing(kept):
     for rows, saved in enumerate(wanted):
         again = run_it(lane_from_dict(0, json.loads(saved)))
         assert [written(again, later) for later in range(rows, len(wanted))] == wanted[rows:]
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+@settings(max_examples=10, deadline=None)
+@given(LENGTHS, SIZES, st.data())
+def test_draws_that_give_nothing_count_once_wherever_a_lane_stops(chain, lengths, sizes, data):
+    """Up to the draw that finished the last delivered row, and at the end of the lane all."""
+    found = data.draw(st.sets(st.integers(0, len(lengths) - 1)))
+    gone = np.array(sorted(found), np.int64)
+
+    def run_it(sizes, state=None):
+        run = start(lengths, chain, state)
+        if not run.ended:
+            steps = (Measured(), Splits(), Keeps(lambda refs: ~np.isin(refs.row, gone)))
+            list(push(run, lengths, sizes, *steps))
+            run.end()
+        return run
+
+    run = run_it([1])
+    wanted = [written(run, rows) for rows in range(run.rows_placed + 1)]
+    assert run.counts.rows.sum() == len(lengths)
+    assert run.counts.filtered.sum() == (gone % 2 == 0).sum()
+    assert run.counts.dropped.sum() == (gone % 2 == 1).sum()
+    for rows in range(len(wanted)):
+        state = run.history.state_at(rows)
+        counts = state.tick.counts.after(state.log)
+        drawn = np.arange(len(lengths) if state.ended else state.last_draw + 1)
+        lost = gone[gone < len(drawn)]
+        assert counts.rows.tolist() == np.bincount(drawn % 3, minlength=3).tolist()
+        assert (
+            counts.filtered.tolist() == np.bincount(lost[lost % 2 == 0] % 3, minlength=3).tolist()
+        )
+        assert counts.dropped.tolist() == np.bincount(lost[lost % 2 == 1] % 3, minlength=3).tolist()
+    rows = data.draw(st.integers(0, len(wanted) - 1) | st.just(len(wanted) - 1))
+    again = run_it(sizes, lane_from_dict(0, json.loads(wanted[rows])))
+    assert [written(again, later) for later in range(rows, len(wanted))] == wanted[rows:]
+    assert [c.tolist() for c in again.counts] == [c.tolist() for c in run.counts]
+    run.take(rows)
+    assert rows_of(again) == rows_of(run)
+
+
+def test_a_state_stays_small_where_hardly_any_draw_gives_a_document():
+    lengths = [4] * 3000
+    run = lane_of(lengths, chain_of(8))
+    most = 0
+    for _ in push(run, lengths, [50], Keeps(lambda refs: refs.row % 100 == 99)):
+        run.history.forget_before(run.rows_placed)
+        most = max(most, sum(map(len, run.history._log)), len(run.history._ticks))
+        if run.rows_placed:
+            assert len(run.history.state_at(run.rows_placed).log) <= 8
+    assert run.rows_placed == 15
+    assert most <= 8 + 50
 
 
 def test_an_ended_lane_without_documents_has_a_state():

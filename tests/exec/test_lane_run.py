@@ -3,8 +3,21 @@
 import numpy as np
 import pytest
 
-from tests.exec.by_hand import Measured, Splits, chain_of, lane_of, push
+from tests.exec.by_hand import (
+    Counted,
+    Keeps,
+    Measured,
+    Splits,
+    chain_of,
+    lane_of,
+    push,
+    segment_of,
+    with_lost,
+)
 from tests.exec.policies.small import HoldLast, UpTo
+from zephon.errors import ExecutionError
+from zephon.exec.endings import barren, is_barren
+from zephon.exec.lane_run import LaneRun
 from zephon.exec.policies import AT_END, Chain, Wrap
 from zephon.exec.policies.first_fit import FirstFit
 from zephon.exec.policies.reservoir import Reservoir
@@ -58,8 +71,8 @@ def test_tokens_are_counted_where_they_are():
     packer = FirstFit(max_length=9, num_bins=1, components=2)
     run = lane_of(lengths, Chain([HoldLast(2), packer]), components=2)
     list(push(run, lengths, [3]))
-    assert run.tokens_made.tolist() == [15, 35]
-    assert run.rows_drawn.tolist() == [4, 4]
+    assert run.counts.tokens.tolist() == [15, 35]
+    assert run.counts.rows.tolist() == [4, 4]
     assert run.dropped_tokens()["oversized"].tolist() == [0, 20]
     placed, held = run.placed_tokens(), run.held_tokens()
     assert run.tokens_placed == placed.sum() > 0
@@ -111,3 +124,29 @@ def test_what_the_end_lets_go_is_marked_with_the_last_document():
     assert len(last) == run.rows_placed - before == 3
     assert last.rows.trigger.tolist() == [AT_END] * 3
     assert last.marks.tolist() == [[8, 8]] * 3
+
+
+def test_what_the_end_lets_go_is_marked_with_the_last_draw_though_it_gave_nothing():
+    run = lane_of([4] * 9, Chain([HoldLast(2)]))
+    list(push(run, [4] * 9, [9], Keeps(lambda refs: refs.row < 5)))
+    run.end()
+    (*_, last) = run.take(run.rows_placed)
+    assert last.rows.trigger.tolist() == [AT_END] * 2
+    assert last.marks.tolist() == [[8, 8]] * 2
+
+
+@pytest.mark.parametrize("length", [None, 2000])
+def test_a_lane_without_end_is_given_up_after_many_draws_without_a_document(length):
+    """One that ends may lose as much as it likes."""
+    run = LaneRun(0, Counted(length), chain_of(8), 1)
+    segment = segment_of([4] * 2000, Keeps(lambda refs: refs.row < 30))
+    given_up = []
+    for first in range(0, 2000, 50):
+        draws = run.intakes[0].stream.draw(first, 50)
+        (block,) = segment.run([draws])
+        run.push(with_lost(block, draws))
+        given_up.append(is_barren(run, 40))
+    assert given_up.index(True) == (30 + 32 * 40) // 50 if length is None else not any(given_up)
+    if length is None:
+        with pytest.raises(ExecutionError, match="no row of many passes gave a document"):
+            raise barren(run)

@@ -4,26 +4,26 @@ import json
 from contextlib import closing
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.exec.by_hand import (
     LAYOUT,
+    Keeps,
     Measured,
     NumberedStrands,
     Splits,
     chain_of,
     token_lane,
+    with_lost,
 )
 from tests.exec.policies.small import HoldLast, UpTo, Weighing
 from zephon.errors import CheckpointError
 from zephon.exec import lane_run
 from zephon.exec.checkpoint import lane_from_dict, lane_to_dict
+from zephon.exec.endings import is_barren, rows_lost
 from zephon.exec.lane_run import LaneRun
-from zephon.exec.morsel import Morsel
-from zephon.exec.operator import Operator
 from zephon.exec.policies import Chain, Together, Wrap
 from zephon.exec.policies.apart import Apart
 from zephon.exec.reread import read_again
@@ -104,8 +104,8 @@ def test_every_document_comes_once_and_in_one_order(
                 waiting.remove(run)
     for run in runs:
         assert order_of(run) == oracle
-        assert run.rows_drawn.tolist() == list(map(len, LENGTHS))
-        assert run.tokens_made.tolist() == list(map(sum, LENGTHS))
+        assert run.counts.rows.tolist() == list(map(len, LENGTHS))
+        assert run.counts.tokens.tolist() == list(map(sum, LENGTHS))
     assert sorted(oracle) == [(c, r) for c, each in enumerate(LENGTHS) for r in range(len(each))]
 
 
@@ -161,7 +161,7 @@ def fetched(run):
     return (
         sum(
             (intake.next_draw - int(drawn)) * (4 * size + 256)
-            for intake, drawn, size in zip(run.intakes, run.rows_drawn, SIZES, strict=True)
+            for intake, drawn, size in zip(run.intakes, run.counts.rows, SIZES, strict=True)
         )
         + 4 * run.tokens_placed
     )
@@ -197,8 +197,8 @@ def test_long_documents_beside_short_ones_stay_within_the_budget(workers, budget
                 run.release()
             supply.refill()
     for run in runs:
-        assert run.tokens_made[:2].min() > 20_000
-        assert abs(int(run.tokens_made[0] - run.tokens_made[1])) <= 10_000
+        assert run.counts.tokens[:2].min() > 20_000
+        assert abs(int(run.counts.tokens[0] - run.counts.tokens[1])) <= 10_000
 
 
 def test_a_lane_does_not_read_far_ahead_in_what_it_seldom_needs():
@@ -207,7 +207,7 @@ def test_a_lane_does_not_read_far_ahead_in_what_it_seldom_needs():
     supply = supply_of([run], lengths, task_bytes=20_000, lane_bytes=1 << 20)
     for _ in range(300):
         supply.pull(run)
-    assert run.rows_drawn[0] > 10_000
+    assert run.counts.rows[0] > 10_000
     assert run.intakes[1].next_draw <= 32
 
 
@@ -231,11 +231,11 @@ def test_what_was_read_of_a_finished_component_is_let_go():
     lengths = [[10] * 5000, [10] * 5000]
     run = run_of(token_lane(lengths, (0.5, 0.5), budgets=(200, None)), 50)
     supply = supply_of([run], lengths, task_bytes=100_000)
-    while run.rows_drawn[1] < 4000:
+    while run.counts.rows[1] < 4000:
         supply.pull(run)
         run.take(run.rows_placed - run.rows_taken)
         run.release()
-    assert run.rows_drawn[0] == 20
+    assert run.counts.rows[0] == 20
     assert not [part for part in run.held.parts.values() if part.strand == 0]
 
 
@@ -312,8 +312,8 @@ def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(data, max_leng
         again.forget_before(rows)
     for later in range(rows, len(wanted)):
         assert written(again, later) == wanted[later]
-    assert again.rows_drawn.tolist() == whole.rows_drawn.tolist()
-    assert again.tokens_made.tolist() == whole.tokens_made.tolist()
+    assert again.counts.rows.tolist() == whole.counts.rows.tolist()
+    assert again.counts.tokens.tolist() == whole.counts.tokens.tolist()
 
 
 CHAINS = {
@@ -361,8 +361,8 @@ def test_every_policy_of_a_chain_goes_on_from_any_state(chain, data, sizes):
         for run in (again, whole)
     )
     assert left == wanted_left
-    assert again.rows_drawn.tolist() == whole.rows_drawn.tolist()
-    assert again.tokens_made.tolist() == whole.tokens_made.tolist()
+    assert again.counts.rows.tolist() == whole.counts.rows.tolist()
+    assert again.counts.tokens.tolist() == whole.counts.tokens.tolist()
 
 
 def test_held_documents_are_read_again_by_their_place_in_their_strand():
@@ -378,12 +378,12 @@ def test_held_documents_are_read_again_by_their_place_in_their_strand():
     late = run_of(token_lane(lengths, WEIGHTS), 400, run.state_at(1))
     held = np.arange(late.held.next_seq)
     assert len(held)
-    read_again(segment_of(lengths), late, held)
+    read_again(segment_of(lengths), [], late.held, held)
     assert tokens_of(late, held) == made_of(late, held)
     with pytest.raises(CheckpointError, match="other lengths than when the checkpoint"):
         shorter = [[n - 1 for n in each] for each in lengths]
         other = run_of(token_lane(lengths, WEIGHTS), 400, run.state_at(1))
-        read_again(segment_of(shorter), other, np.arange(other.held.next_seq))
+        read_again(segment_of(shorter), [], other.held, np.arange(other.held.next_seq))
 
 
 def test_a_state_of_the_other_kind_of_lane_is_refused():
@@ -396,18 +396,17 @@ def test_a_state_of_the_other_kind_of_lane_is_refused():
         LaneRun(0, one_strand, chain_of(10), 2, state)
 
 
-class Keeps(Operator):
-    """Drops rows, and with them the last ones of some strands."""
-
-    label = "keep"
-
-    def __init__(self, kept):
-        self.kept = kept
-
-    def run(self, rows):
-        pairs = zip(rows.refs.component.tolist(), rows.refs.row.tolist(), strict=True)
-        keep = np.array([(c, r) in self.kept for c, r in pairs], bool)
-        return Morsel(rows.refs.take(keep), rows.columns.filter(pa.array(keep)))
+def keeping(kept):
+    """Lose rows, and with them the last ones of some strands."""
+    return Keeps(
+        lambda refs: np.array(
+            [
+                (c, r) in kept
+                for c, r in zip(refs.component.tolist(), refs.row.tolist(), strict=True)
+            ],
+            bool,
+        )
+    )
 
 
 @pytest.mark.usefixtures("_often")
@@ -419,7 +418,7 @@ def test_strands_whose_last_rows_give_nothing_are_finished_when_they_are_due(dat
     rng = np.random.default_rng(seed)
     every = [(c, r) for c, each in enumerate(lengths) for r in range(len(each))]
     kept = {pair for pair in every if rng.random() < 0.6}
-    segment = segment_of(lengths, Keeps(kept))
+    segment = segment_of(lengths, keeping(kept))
 
     def start(state=None):
         return run_of(token_lane(lengths, **parts), 7, state)
@@ -433,7 +432,7 @@ def test_strands_whose_last_rows_give_nothing_are_finished_when_they_are_due(dat
             (block,) = segment.run([draws])
             intake.next_draw += len(draws)
             number += 1
-            run.push(block, strand, len(draws))
+            run.push(with_lost(block, draws), strand, len(draws))
             yield
 
     whole = start()
@@ -448,6 +447,31 @@ def test_strands_whose_last_rows_give_nothing_are_finished_when_they_are_due(dat
         pass
     for later in range(rows, len(wanted)):
         assert written(again, later) == wanted[later]
+    # What no document of its strand follows is not drawn.
+    arrived = order_of(whole)
+    lasts = [max((r for c, r in arrived if c == strand), default=-1) for strand in range(3)]
+    assert whole.counts.rows.tolist() == [last + 1 for last in lasts]
+    gone = [[r for r in range(last + 1) if (c, r) not in kept] for c, last in enumerate(lasts)]
+    assert whole.counts.filtered.tolist() == [sum(r % 2 == 0 for r in each) for each in gone]
+    assert whole.counts.dropped.tolist() == [sum(r % 2 for r in each) for each in gone]
+    assert [c.tolist() for c in again.counts] == [c.tolist() for c in whole.counts]
+
+
+def test_an_endless_strand_of_which_nothing_is_left_is_given_up_with_an_error():
+    """The other strand must not take its share silently, and nobody reads for ever."""
+    lengths = [[5] * 10, [5] * 10]
+    segment = segment_of(lengths, Keeps(lambda refs: refs.component == 0))
+    run = run_of(token_lane(lengths, (1, 1), endless=(0, 1)))
+    for read in range(1000):
+        assert is_barren(run, 20) == (10 * (read - 1) > 32 * 20)
+        if is_barren(run, 20):
+            break
+        intake = run.intakes[run.wants]
+        draws = intake.stream.draw(intake.next_draw, 10)
+        (block,) = segment.run([draws])
+        intake.next_draw += len(draws)
+        run.push(with_lost(block, draws), run.wants, len(draws))
+    assert (run.wants, rows_lost(run)) == (1, 650)
 
 
 def test_the_splits_of_a_row_count_together_and_stay_together():
@@ -467,5 +491,5 @@ def test_the_splits_of_a_row_count_together_and_stay_together():
         if refs.last_child[at]:
             assert abs(emitted[0] - emitted[1]) <= 20
     assert np.diff(refs.ordinal).min() >= 0
-    assert run.rows_drawn.tolist() == [200, 300]
+    assert run.counts.rows.tolist() == [200, 300]
     assert run.held.known(np.arange(4)).position.tolist() == refs.row[:4].tolist()

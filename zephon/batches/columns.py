@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon import collate
-from zephon.batches.identity import LineagePath, SampleId
+from zephon.batches.identity import LineagePath, SampleId, SampleMeta
 
 PackPayloads: TypeAlias = Callable[[list[dict[str, Any]]], Any] | str
 """What becomes of a row's documents: a function, "keep_list", "numpy_array" or "torch_tensor"."""
@@ -23,6 +23,22 @@ class PayloadRows(Protocol):
 
     def row(self, i: int, /) -> Any:
         """Give row ``i``: a dict as a rule, and the caller's own to change."""
+        ...
+
+    def copied(self) -> PayloadRows:
+        """Give the same rows without others that lie beside them."""
+        ...
+
+
+class MetaRows(Protocol):
+    """Rows that functions made, and that say themselves who they are."""
+
+    def meta(self, i: int, /) -> SampleMeta:
+        """Give what row ``i`` says; its dicts are the caller's own."""
+        ...
+
+    def copied(self) -> MetaRows:
+        """Give the same rows without others that lie beside them."""
         ...
 
 
@@ -91,6 +107,7 @@ class BatchRows:
     target_mixture: weights in force, by component, when the last row was finished; None: unknown.
     pack_payloads: what a record makes of its documents, with packing "sequences"; None otherwise.
     max_length: tokens that a packed row has room for; None: unknown.
+    metas: who the documents say they are, one a span; None: it is as the spans say.
     """
 
     fields: Mapping[str, TokenField]
@@ -108,9 +125,16 @@ class BatchRows:
     target_mixture: Mapping[str, float] | None = None
     pack_payloads: PackPayloads | None = None
     max_length: int | None = None
+    metas: MetaRows | None = None
 
     def __len__(self) -> int:
         return len(self.lane)
+
+    def alone(self) -> BatchRows:
+        """Give the same batch fit to travel: its source rows do not bring others along."""
+        payload = None if self.payload is None else self.payload.copied()
+        metas = None if self.metas is None else self.metas.copied()
+        return replace(self, payload=payload, metas=metas)
 
     @property
     def packed(self) -> bool:
@@ -134,6 +158,8 @@ def mask_of(rows: BatchRows, some: slice) -> TokenField | None:
 
 def sample_ids(rows: BatchRows) -> list[SampleId]:
     """Give the id of each row: that of the first document in it."""
+    if rows.metas is not None:
+        return [meta.sample_id for meta in _first_metas(rows)]
     spans, first = rows.spans, rows.spans.row_splits[:-1]
     columns = (spans.dataset_id[first], spans.shard_id[first], spans.row[first])
     return list(zip(*(column.tolist() for column in columns), strict=True))
@@ -141,15 +167,28 @@ def sample_ids(rows: BatchRows) -> list[SampleId]:
 
 def chunk_ids(rows: BatchRows) -> list[int]:
     """Give the chunk of each row's first document."""
+    if rows.metas is not None:
+        return [meta.chunk_id for meta in _first_metas(rows)]
     return (rows.spans.ordinal[rows.spans.row_splits[:-1]] // rows.chunk_size).tolist()
 
 
 def lineage_paths(rows: BatchRows) -> list[LineagePath]:
     """Give the lineage of each row; a packed row adds where its first document begins."""
     first = rows.spans.row_splits[:-1]
-    child, start = rows.spans.child[first].tolist(), rows.spans.start[first].tolist()
-    pairs = zip(child, start, strict=True)
-    return [lineage_of(c) + ((s,) if rows.packed else ()) for c, s in pairs]
+    if rows.metas is not None:
+        paths = [meta.lineage for meta in _first_metas(rows)]
+    else:
+        paths = [lineage_of(child) for child in rows.spans.child[first].tolist()]
+    if not rows.packed:
+        return paths
+    starts = rows.spans.start[first].tolist()
+    return [(*path, start) for path, start in zip(paths, starts, strict=True)]
+
+
+def _first_metas(rows: BatchRows) -> list[SampleMeta]:
+    """Give what the first document of each row says of itself."""
+    first = rows.spans.row_splits[:-1].tolist()
+    return [] if rows.metas is None else [rows.metas.meta(i) for i in first]
 
 
 def lineage_of(child: int) -> LineagePath:

@@ -13,7 +13,7 @@ _UNCHANGEABLE = (str, bytes, int, float, complex, bool, type(None))
 def own_copy(value: Any) -> Any:
     """Copy a payload value with everything in it; what cannot be copied is given as it is."""
     kind = type(value)
-    if kind in _UNCHANGEABLE:
+    if kind in _UNCHANGEABLE or (issubclass(kind, np.generic) and kind is not np.void):
         return value
     if kind is dict:
         return {name: own_copy(item) for name, item in value.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,14 +30,54 @@ def record_of(rows: BatchRows, i: int) -> SampleRecord:
     return unread_record(meta_of(rows, i), partial(payload_of, rows, i))
 
 
+def records_of(rows: BatchRows) -> list[SampleRecord]:
+    """Give all rows as records, as ``record_of`` gives each."""
+    if rows.packed or rows.metas is not None or len(rows.spans.row) != len(rows):
+        return [record_of(rows, i) for i in range(len(rows))]
+    metas = _metas_of_documents(rows)
+    return [unread_record(meta, partial(payload_of, rows, i)) for i, meta in enumerate(metas)]
+
+
+def _metas_of_documents(rows: BatchRows) -> list[SampleMeta]:
+    """Say who the rows are, where each is one document that says nothing of itself."""
+    spans = rows.spans
+    chunk, offset = np.divmod(spans.ordinal, rows.chunk_size)
+    columns = (
+        *(chunk, offset, spans.dataset_id, spans.shard_id, spans.row, spans.child),
+        *(spans.closes, spans.component, spans.length, rows.lane),
+    )
+    placement = placement_of(rows, 0) if len(rows) else {}
+    tags: dict[str, Any] = {PAD_TOKEN_ID: rows.pad_token_id} if rows.pad_to_longest else {}
+    tags[PLACEMENT] = placement
+    has_tokens = rows.tokens_field is not None
+    return [
+        SampleMeta(
+            (dataset, shard, row),
+            lane,
+            c,
+            o,
+            {component: int(closes)},
+            {component: length} if has_tokens else None,
+            lineage_of(child),
+            dict(tags),
+        )
+        for c, o, dataset, shard, row, child, closes, component, length, lane in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
+    ]
+
+
 def meta_of(rows: BatchRows, i: int) -> SampleMeta:
     """Say who row ``i`` is and what went into it.
 
     A component is charged a sample by the piece that ends its source row, and a token by every
-    piece, so that sums over all rows are exact.
+    piece, so that sums over all rows are exact. Documents that say who they are say that, too, of
+    what went into them.
     """
     spans = rows.spans
     inside = slice(int(spans.row_splits[i]), int(spans.row_splits[i + 1]))
+    if rows.metas is not None:
+        return _made_meta(rows, i, [rows.metas.meta(at) for at in range(inside.start, inside.stop)])
     refs = _contributors(spans, inside, rows.chunk_size)
     lengths, components = spans.length[inside].tolist(), spans.component[inside].tolist()
     samples = dict.fromkeys(components, 0)
@@ -55,6 +96,73 @@ def meta_of(rows: BatchRows, i: int) -> SampleMeta:
         lineage=(*first.lineage, int(spans.start[inside.start])) if rows.packed else first.lineage,
         tags=_tags(rows, i, refs, lengths),
     )
+
+
+def _made_meta(rows: BatchRows, i: int, metas: list[SampleMeta]) -> SampleMeta:
+    """Say who a row is whose documents say who they are."""
+    spans, begin = rows.spans, int(rows.spans.row_splits[i])
+    inside = slice(begin, begin + len(metas))
+    first, lengths = metas[0], spans.length[inside].tolist()
+    pieces = zip(
+        spans.component[inside].tolist(), spans.start[inside].tolist(), lengths, strict=True
+    )
+    whole = spans.are_whole(inside).tolist()
+    charged = [
+        _charged(meta, *piece, whole=all_of_it)
+        for meta, piece, all_of_it in zip(metas, pieces, whole, strict=True)
+    ]
+    if not rows.packed:
+        tokens = first.component_token_counts
+        if tokens is None and rows.tokens_field is not None:
+            tokens = charged[0]
+        placed = {PLACEMENT: placement_of(rows, i)}
+        longest = {PAD_TOKEN_ID: rows.pad_token_id} if rows.pad_to_longest else {}
+        tags = {**first.tags, **longest, **placed}
+        return replace(first, lane_id=int(rows.lane[i]), component_token_counts=tokens, tags=tags)
+    samples: dict[int, int] = {}
+    tokens = {}
+    refs: list[ContributorRef] = []
+    ends = (spans.closes if spans.ends is None else spans.ends)[inside].tolist()
+    for meta, share, end in zip(metas, charged, ends, strict=True):
+        for component, count in meta.component_sample_counts.items():
+            samples[component] = samples.get(component, 0) + (count if end else 0)
+        for component, count in share.items():
+            tokens[component] = tokens.get(component, 0) + count
+        refs += [
+            replace(r, is_last_child=r.is_last_child and end) for r in meta.contribution_refs()
+        ]
+    return SampleMeta(
+        sample_id=first.sample_id,
+        lane_id=int(rows.lane[i]),
+        chunk_id=first.chunk_id,
+        chunk_offset=first.chunk_offset,
+        component_sample_counts=samples,
+        component_token_counts=None if rows.tokens_field is None else tokens,
+        lineage=(*first.lineage, int(spans.start[begin])),
+        tags=_tags(rows, i, refs, lengths),
+    )
+
+
+def _charged(
+    meta: SampleMeta, component: int, start: int, length: int, *, whole: bool
+) -> dict[int, int]:
+    """Say which components a piece's tokens are of, by what its document counted.
+
+    Those of several components are taken to lie end to end in it, in the order of its counts.
+    """
+    counts = meta.component_token_counts
+    if not counts:
+        known = list(meta.component_sample_counts)
+        return {known[0] if len(known) == 1 else component: length}
+    if whole and sum(counts.values()) == length:
+        return dict(counts)
+    shares, begin, left = {}, 0, length
+    for component, count in counts.items():
+        shares[component] = max(0, min(begin + count, start + length) - max(begin, start))
+        begin += count
+        left -= shares[component]
+    shares[component] += left  # a document that is longer than it counted
+    return shares
 
 
 def _contributors(spans: Spans, inside: slice, chunk_size: int) -> list[ContributorRef]:
@@ -80,7 +188,7 @@ def _tags(rows: BatchRows, i: int, refs: list[ContributorRef], lengths: list[int
     total = sum(lengths)
     width = rows.max_length or total + (padding or 0)
     packing = {
-        "num_sequences": len(refs),
+        "num_sequences": len(lengths),
         "total_length": total,
         "packing_efficiency": total / width if width else 0.0,
         "padding_length": padding,
@@ -90,6 +198,10 @@ def _tags(rows: BatchRows, i: int, refs: list[ContributorRef], lengths: list[int
 
 def placement_of(rows: BatchRows, i: int) -> dict[str, Any]:
     """Say how row ``i`` was laid out, under the names that ``PLACEMENT`` lists."""
+    if rows.metas is not None and not rows.packed:
+        before = rows.metas.meta(int(rows.spans.row_splits[i])).tags.get(PLACEMENT)
+        if before and rows.tokens_field in (None, before.get("tokens_field")):
+            return before  # an operator handed on what an engine had laid out
     first, last = rows.spans.row_splits[i : i + 2].tolist()
     # What a function gives is its own word, and without source rows there is nothing to leave out.
     mixed = rows.packing == "sequences" and rows.payload is not None

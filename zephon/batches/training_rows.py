@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from zephon.batches.columns import BatchRows, TokenField, column_of, sample_ids
 from zephon.batches.grid import Field
-from zephon.batches.identity import PAD_TOKEN_ID, PLACEMENT, SampleId
+from zephon.batches.identity import PAD_TOKEN_ID, PLACEMENT, SampleId, SampleMeta
 from zephon.batches.own_copies import own_copy
 from zephon.batches.packed_payload import PACKED_SAMPLES
 from zephon.batches.packed_samples import PackedSamples
 from zephon.batches.payload_values import gather
 from zephon.batches.placements import Pieces, Placements
 from zephon.batches.record import SampleRecord
-from zephon.batches.row_records import payload_of, placement_of
+from zephon.batches.row_records import meta_of, payload_of, placement_of
 from zephon.batches.token_fields import TOKEN_FIELDS
 from zephon.errors import DataError, PlanError, nearest
 from zephon.tensors import is_array
@@ -66,6 +66,9 @@ class TrainingRows:
             named: fields that the caller names: the token field but for "auto", and extra fields.
             collated: fields whose values a function gets as a record holds them.
         """
+        if _laid_out_before(rows):
+            metas = [meta_of(rows, i) for i in range(len(rows))]
+            return cls._of(metas, [payload_of(rows, i) for i in range(len(rows))], fresh=True)
         rows = _as_lists_read(rows)
         columns = {*rows.fields, *rows.masks}
         kept = rows.payload is not None and rows.packing != "sequences"
@@ -106,21 +109,26 @@ class TrainingRows:
     @classmethod
     def of_records(cls, records: Sequence[SampleRecord]) -> TrainingRows:
         """Read records of one batch, whoever made them."""
-        tags = [record.meta.tags for record in records]
-        payloads = [record.payload for record in records]
-        placements = Placements([tag.get(PLACEMENT) or {} for tag in tags])
-        longest = {tag.get(PAD_TOKEN_ID) for tag in tags}
+        metas = [record.meta for record in records]
+        return cls._of(metas, [record.payload for record in records], fresh=False)
+
+    @classmethod
+    def _of(
+        cls, metas: Sequence[SampleMeta], payloads: Sequence[Any], *, fresh: bool
+    ) -> TrainingRows:
+        placements = Placements([meta.tags.get(PLACEMENT) or {} for meta in metas])
+        longest = {meta.tags.get(PAD_TOKEN_ID) for meta in metas}
         pads = (longest | placements.pad_token_ids) - {None}
         return cls(
-            ids=[record.meta.sample_id for record in records],
+            ids=[meta.sample_id for meta in metas],
             columns=None,
             payloads=payloads,
             samples=_packed_samples(payloads),
             placements=placements,
-            padding=_padding_of(records),
+            padding=_padding_of(metas),
             pad_token_id=pads.pop() if len(pads) == 1 else None,
             pads_to_longest=len(longest) == 1 and None not in longest,
-            fresh=False,
+            fresh=fresh,
         )
 
     def texts(self) -> list[str]:
@@ -313,8 +321,15 @@ def _packed_samples(payloads: Sequence[Any]) -> PackedSamples | None:
     return PackedSamples([row[PACKED_SAMPLES] for row in payloads])
 
 
-def _padding_of(records: Sequence[SampleRecord]) -> NDArray[np.int64]:
-    lengths = [record.meta.padding_length or 0 for record in records]
+def _laid_out_before(rows: BatchRows) -> bool:
+    """Whether rows are what an operator made of rows that an engine had laid out."""
+    if rows.metas is None or rows.packed:
+        return False
+    return any(PLACEMENT in rows.metas.meta(i).tags for i in range(len(rows)))
+
+
+def _padding_of(metas: Sequence[SampleMeta]) -> NDArray[np.int64]:
+    lengths = [meta.padding_length or 0 for meta in metas]
     for i, length in enumerate(lengths):
         if not isinstance(length, (int, np.integer)):
             raise DataError(

@@ -8,45 +8,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.arrivals import Counts
 from zephon.exec.engine import Engine
-from zephon.exec.history import Arrivals, LaneState
+from zephon.exec.towers import counted, counted_at
 
 
 def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
     """Count rows and tokens of the lanes that this rank runs, up to what was handed out.
 
     Returns:
-        Per component: rows_drawn, tokens_made (those that reached the policy), tokens_delivered,
-        share_delivered (of all components' delivered tokens), tokens_held (drawn and to be
-        delivered yet), and tokens_dropped by reason. With ranks that
-        share lanes, delivered counts whole steps of a lane, whoever handed them out.
+        Per component: rows_drawn, and of these rows_filtered (by an expression) and rows_dropped
+        (by a function, or by a filter behind one) that gave no document; tokens_made (those that
+        reached the policy), tokens_delivered, share_delivered (of all components' delivered
+        tokens), tokens_held (drawn and to be delivered yet), and tokens_dropped by reason. With
+        ranks that share lanes, delivered counts whole steps of a lane, whoever handed them out.
+
+        Where operators of the user see rows in order, tokens are those that the last of them made,
+        with what never reached it; or, if its rows have none, those that were given to it.
     """
     _, states = engine.state()
-    rows = np.zeros(len(components), np.int64)
-    made, placed, held = np.zeros_like(rows), np.zeros_like(rows), np.zeros_like(rows)
+    drawn = Counts.none(len(components))
+    placed, held, below = (np.zeros(len(components), np.int64) for _ in range(3))
     dropped: dict[str, NDArray[np.int64]] = {}
-    shared = engine.topology.global_batch_size is not None
+    shared = engine.topology.global_batch_size is not None or engine.cut_short
     for lane, state in states.items():
         run = engine.lanes[lane]
         if engine.finished and not shared:
-            drawn, tokens = run.rows_drawn, run.tokens_made
+            counts = counted(run, engine.token_floor)
         else:
-            # Ranks that share steps stop together: what a lane drew after its last step depends
-            # on how far ahead it ran, so it does not count as drawn.
-            drawn, tokens = _drawn(state, len(components))
+            # Ranks that share steps stop together, as a run does that is cut short: what a lane
+            # drew after its last row depends on how far ahead it ran, so it does not count.
+            counts = counted_at(state, engine.token_floor)
             run = engine.lane_again(lane, state)
-        rows += drawn
-        made += tokens
-        placed += run.placed_tokens()
-        held += run.held_tokens()
-        for reason, tokens in run.dropped_tokens().items():
-            dropped[reason] = dropped.get(reason, 0) + tokens
-    if shared:  # ranks that share steps have no last batch of their own
+        drawn = drawn.plus(counts)
+        for number, floor in enumerate(run.floors()):
+            if number < engine.token_floor:
+                continue
+            above = number > engine.token_floor  # something of what leaves counts as made there
+            for reason, tokens in floor.dropped_tokens().items():
+                dropped[reason] = dropped.get(reason, 0) + tokens
+                below += tokens * above
+            held += floor.held_tokens()
+            if number:
+                held += floor.placed_tokens()
+                below += (floor.held_tokens() + floor.placed_tokens()) * above
+            else:
+                placed += floor.placed_tokens()
+    if shared:  # then there is no last batch to be dropped
         held, placed = held + placed, np.zeros_like(placed)
     # A component may span datasets, which the engine counts apart.
     names = list(dict.fromkeys(components))
     place = np.array([names.index(name) for name in components])
-    rows, made, held, placed = (_summed(each, place) for each in (rows, made, held, placed))
+    rows, made, filtered, lost = (_summed(each, place) for each in drawn)
+    made += _summed(below, place)
+    held, placed = _summed(held, place), _summed(placed, place)
     dropped = {reason: _summed(tokens, place) for reason, tokens in dropped.items()}
     delivered = made - held - placed - sum(dropped.values())
     if engine.finished:
@@ -56,6 +71,8 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
     return {
         name: {
             "rows_drawn": int(rows[i]),
+            "rows_filtered": int(filtered[i]),
+            "rows_dropped": int(lost[i]),
             "tokens_made": int(made[i]),
             "tokens_delivered": int(delivered[i]),
             "share_delivered": int(delivered[i]) / total,
@@ -72,13 +89,3 @@ def _summed(values: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.i
     sums = np.zeros(int(place.max()) + 1, np.int64)
     np.add.at(sums, place, values)
     return sums
-
-
-def _drawn(state: LaneState, components: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and tokens drawn per component up to the draw of the last delivered row."""
-    log: Arrivals = state.log
-    first_of_draw = np.diff(log.ordinal, prepend=-1) != 0
-    counts = state.tick.counts
-    rows = np.bincount(log.component[first_of_draw], minlength=components)
-    tokens = np.bincount(log.component, weights=log.length, minlength=components)
-    return counts.rows + rows, counts.tokens + tokens.astype(np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from zephon.exec.block import Part
 from zephon.exec.finished_rows import Placed
-from zephon.exec.lane_run import LaneRun
+from zephon.exec.rows import HoldsRows
 from zephon.io.payload import Payload
 from zephon.planner.physical import RowLayout
 from zephon.types import BatchRows, Spans, TokenField
@@ -25,7 +25,7 @@ from zephon.work.refs import Refs
 
 ASSEMBLED_BYTES = 2 << 20
 
-Taken = tuple[LaneRun, Placed]
+Taken = tuple[HoldsRows, Placed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class GatheredRows:
     shape [rows + 1], the same for all columns. lane: shape [rows]. mark: when the document came
     that finished the row, as ``LaneRun.weights_at`` takes it, shape [rows, 2]. padding: pad tokens
     at the end of each row, shape [rows]; None where rows are never padded. payload: one source row
-    a span.
+    a span, or what it says of itself.
     """
 
     columns: dict[str, NDArray]
@@ -79,6 +79,11 @@ class Assembler:
         self._naming = naming
         self._pad_token_id = pad_token_id
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether rows hold tokens."""
+        return self._layout.tokens_field is not None
+
     def gather(self, taken: Sequence[Taken]) -> GatheredRows:
         """Copy the tokens of rows, lane run after lane run, into new buffers.
 
@@ -96,7 +101,7 @@ class Assembler:
             padding = width - np.diff(offsets)
             offsets = np.arange(len(row_splits), dtype=np.int64) * width
         sources = _Sources(taken)
-        payload = sources.payload() if layout.payload else None
+        payload = sources.payload() if layout.payload or layout.metas else None
         return GatheredRows(
             columns=self._columns(sources, length, row_splits, padding),
             offsets=offsets,
@@ -170,7 +175,8 @@ class Assembler:
             packing=self._layout.packing,
             pack_payloads=self._layout.pack_payloads,
             max_length=self._layout.max_length,
-            payload=payload,
+            payload=payload if self._layout.payload else None,
+            metas=payload if payload is not None and payload.has_metas else None,
             container=self._layout.container,
             chunk_size=self._naming.chunk_size,
             pad_token_id=self._pad_token_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,43 @@ from zephon.work.refs import Refs
 
 if TYPE_CHECKING:
     from zephon.io.payload import Payload
+
+
+FILTERED, DROPPED, MERGED = 1, 2, 3
+"""Why a draw gives no document: a filter that needs no function; a function, or what came later; or
+it is in a document that stands at another draw."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lost:
+    """Draws that gave no row.
+
+    refs: one each, in the order of the draws of their lane or strand; reason: shape [draws], int8.
+    """
+
+    refs: Refs
+    reason: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.reason)
+
+    @classmethod
+    def none(cls) -> Lost:
+        """Return no draws."""
+        return cls(Refs.empty(), np.empty(0, np.int8))
+
+    def joined(self, other: Lost) -> Lost:
+        """Return the draws of both; who needs their order sorts them."""
+        if not len(self):
+            return other
+        if not len(other):
+            return self
+        refs = Refs.concat([self.refs, other.refs])
+        return Lost(refs, np.concatenate([self.reason, other.reason]))
+
+    def take(self, draws: NDArray[np.int64]) -> Lost:
+        """Return some draws, in any order."""
+        return Lost(self.refs.take(draws), self.reason[draws])
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +72,8 @@ class Block:
     refs: one a document. buffer: holds the tokens, maybe other lanes' too. offsets: document d is
     tokens [offsets[d], offsets[d + 1]) of the buffer, shape [docs + 1], int64. payload: whole
     rows, where they are kept. failure: what the first bad row raises, if one follows. measures:
-    what functions of the user made of each row, by name, each of shape [docs], int64.
+    what functions of the user made of each row, by name, each of shape [docs], int64. lost: draws
+    among these that gave no document.
     """
 
     refs: Refs
@@ -44,6 +82,7 @@ class Block:
     payload: Payload | None
     failure: Exception | None = None
     measures: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    lost: Lost = field(default_factory=Lost.none)
 
     @property
     def tokens(self) -> int:
@@ -66,6 +105,22 @@ class Known:
 
     def __len__(self) -> int:
         return len(self.length)
+
+    @classmethod
+    def none(cls) -> Known:
+        """Return no documents."""
+        nothing = np.empty(0, np.int64)
+        return cls(Refs.empty(), nothing, nothing, np.empty((0, 0), np.int64))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Known]) -> Known:
+        """Put documents one after another; there is at least one part."""
+        return cls(
+            Refs.concat([part.refs for part in parts]),
+            np.concatenate([part.length for part in parts]),
+            np.concatenate([part.position for part in parts]),
+            np.concatenate([part.measures for part in parts], axis=1),
+        )
 
     def take(self, indices: NDArray[np.int64]) -> Known:
         """Return some documents, in any order."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from zephon.errors import ZephonError
+from zephon.exec.floors import floors_of
 from zephon.exec.lanes import Topology
-from zephon.exec.launch import assembly_of, tokenizers_of
+from zephon.exec.launch import assembly_of, tokenizers_of, workers_of
+from zephon.exec.runners import usable_cores
+from zephon.exec.towers import how_it_resumes
 from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
@@ -49,9 +52,13 @@ def notes(
         budget: bytes of the memory budget.
         row_bytes: mean bytes of a row of the data.
     """
-    lines = ["resumes by reference: a checkpoint holds references to held documents, no tokens"]
+    resumes = how_it_resumes(
+        [n for n in source_first(plan.physical) if isinstance(n, physical.CallInOrder)]
+    )
+    lines = [f"{resumes}: a checkpoint holds references to held documents, no tokens"]
     lines += _held_lines(plan, len(topology.own_lanes()), row_bytes)
     lines += _share_lines(plan)
+    lines += _function_lines(plan, options)
     try:
         lines += [
             f"tokenizer {t.name}: back end {t.backend} ({t.reason})"
@@ -131,6 +138,22 @@ def _share_lines(plan: Plan) -> list[str]:
     return [
         f"{packers[0].algorithm} takes long documents first, so components of unlike lengths have "
         "other shares in the first rows: ensure_mixture() after packing keeps them"
+    ]
+
+
+def _function_lines(plan: Plan, options: RuntimeOptions) -> list[str]:
+    """Say what would run functions of the user at once, where threads do not."""
+    steps = floors_of(plan)[0].steps()
+    calls = [s for s in steps if isinstance(s, physical.CallRows | physical.CallGroups)]
+    workers = workers_of(plan, options)
+    if not calls or workers.runner == "process":
+        return []
+    cores = min(usable_cores(), *(step.parallelism for step in calls))
+    if cores < 2:
+        return []
+    return [
+        "functions in Python run one at a time, whatever the number of threads: if they take most "
+        f"of the time, options(runner='process') runs {cores} at once"
     ]
 
 

@@ -8,6 +8,11 @@ from collections.abc import Callable, Collection
 from zephon.errors import ExecutionError, PlanError
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import Topology
+from zephon.planner.logical.custom import GROUP
+
+_LEAST_PASSES, _MOST_PASSES, _FEW_ROWS = 8, 32, 1 << 20
+"""Passes over all data without a document before a lane is given up, more where rows are few: a
+lane of many gets a share of each pass by chance, and may miss the few rows that are left."""
 
 
 def short_data(
@@ -31,8 +36,41 @@ def short_data(
     )
 
 
+def is_barren(run: LaneRun, rows: int) -> bool:
+    """Say whether draws go into a floor of a lane without end and no row will ever come out.
+
+    Args:
+        run: the floor.
+        rows: of all datasets. The lane has seen each of its own twice since a row was finished,
+            and policies keep hardly any of them; or many times without a document.
+    """
+    if run.endless and run.idle > 2 * rows and 4 * run.held_documents() < run.idle:
+        return True
+    most = _FEW_ROWS
+    if run.below is None:  # an operator of the user may hold many rows before it gives one
+        most = min(_MOST_PASSES * rows, most)
+    return rows_lost(run) > max(_LEAST_PASSES * rows, most)
+
+
+def rows_lost(run: LaneRun) -> int:
+    """Count draws since the last that gave a document, where they go on without end."""
+    if run.strands is None:
+        lost = run.lost * (1 if run.below is None else GROUP)
+        return lost if run.endless else 0
+    wanted = run.strands.wants
+    if wanted is None or run.intakes[wanted].stream.length is not None:
+        return 0
+    return run.intakes[wanted].read - run.strands.drawn(wanted)
+
+
 def barren(run: LaneRun) -> ExecutionError:
     """Say that a lane without end gives no row any more."""
+    if rows_lost(run):
+        return ExecutionError(
+            f"lane {run.lane}: the data repeat without end, and no row of many passes gave a "
+            "document: filters and functions left nothing of them; let some rows through, or leave "
+            "out the component that gives none"
+        )
     documents, tokens = _dropped([run])
     return ExecutionError(
         f"lane {run.lane}: the data repeat without end, and no row was finished while all of them "
@@ -75,5 +113,6 @@ def warn_of_dropped(lanes: Collection[LaneRun], longest: int | None) -> None:
 
 def _dropped(lanes: Collection[LaneRun]) -> tuple[int, int]:
     """Count documents and tokens that were too long for a row."""
-    documents = sum(run.dropped_documents() for run in lanes)
-    return documents, sum(int(p.sum()) for run in lanes for p in run.dropped_tokens().values())
+    floors = [floor for run in lanes for floor in run.floors()]
+    documents = sum(floor.dropped_documents() for floor in floors)
+    return documents, sum(int(p.sum()) for f in floors for p in f.dropped_tokens().values())

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,59 +20,22 @@ from zephon.exec import endings
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
 from zephon.exec.delivery import Group, Position, few_at_first, joined, steps, turns
+from zephon.exec.entry import Entry
 from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import LaneRows, Topology
+from zephon.exec.limit import at_most
 from zephon.exec.morsel import TOKENS
-from zephon.exec.policies import Chain
-from zephon.exec.reread import read_again
+from zephon.exec.run_settings import Identity, Settings
 from zephon.exec.runners import Runner
-from zephon.exec.segment import Segment
 from zephon.exec.supply import MOST_TASK_BYTES, TASK_BYTES, Supply
+from zephon.exec.towers import Ground, bottom_state, build_lane, read_in_lane
 from zephon.exec.weights import WeightsInForce
 from zephon.types import BatchRows
 from zephon.work.lane_stream import LaneStream
 from zephon.work.token_lane import TokenLane
 
 LOOKAHEAD_BYTES = 32 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What a run is: everything that decides its rows, and what encodes its text.
-
-    recipe: JSON values. backends: back end and version of each tokenizer.
-    """
-
-    recipe: Mapping[str, Any]
-    backends: Sequence[Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the engine is told besides its parts.
-
-    microbatch_size: rows of one item. max_length: tokens of each row; None: rows differ. longest:
-    what a document may measure to be packed, in tokens or whatever counts; None: anything.
-    drop_last: without a global batch, drop a lane's short last batch. gather_apart: gather each
-    row by itself and copy it into the batch afterwards. keeps_rows: one row a draw, so lengths of
-    lanes tell rows. queue: items ready ahead of the caller, 0 for none. budget: bytes of rows in
-    flight. rows: of all datasets. row_bytes, group_bytes: mean bytes of a row and of a row group.
-    component_bytes: mean bytes of a row of each component.
-    """
-
-    microbatch_size: int
-    max_length: int | None
-    longest: int | None
-    drop_last: bool
-    gather_apart: bool
-    keeps_rows: bool
-    queue: int
-    budget: int
-    rows: int
-    row_bytes: float
-    group_bytes: float
-    component_bytes: tuple[float, ...]
 
 
 class Engine:
@@ -84,9 +46,8 @@ class Engine:
         topology: which rows of which lanes this rank delivers.
         streams: gives a lane's draws, or its strands, given the lane and what a checkpoint says of
             the work source there.
-        segment: makes documents of draws.
-        chain: policies, which make rows of documents.
-        measures: names of what functions of the user make of each row, for the policies.
+        ground: makes documents of draws, and rows of documents.
+        entries: what stands on that, where operators of the user see rows in order; lowest first.
         assembler: makes batches of rows.
         make_runner: makes what runs tasks; called when the run begins.
         release: lets go of what the segment keeps between tasks; called when the run ends.
@@ -102,9 +63,8 @@ class Engine:
         identity: Identity,
         topology: Topology,
         streams: Callable[[int, Any], LaneStream | TokenLane],
-        segment: Segment,
-        chain: Chain,
-        measures: Sequence[str],
+        ground: Ground,
+        entries: Sequence[Entry] = (),
         assembler: Assembler,
         make_runner: Callable[[], Runner],
         release: Callable[[], None],
@@ -116,9 +76,8 @@ class Engine:
         self.identity = identity
         self.topology = topology
         self._streams = streams
-        self._segment = segment
-        self._chain = chain
-        self._measures = tuple(measures)
+        self._ground = ground
+        self._entries = tuple(entries)
         self._assembler = assembler
         self._make_runner = make_runner
         self._release = release
@@ -132,6 +91,7 @@ class Engine:
         }
         self.last_step = self._known_steps()
         self.finished = False
+        self.token_floor = self._token_floor()
         self._weights = WeightsInForce(components)
         self._stopped = False
         self._process = os.getpid()
@@ -160,7 +120,7 @@ class Engine:
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"
             )
         self.finished = True
-        if self.last_step is None:
+        if self.last_step is None and not self.cut_short:
             endings.warn_of_uneven(self.topology, self.lanes.values(), self._delivered.step)
 
     def _delivering(self) -> Iterator[BatchRows]:
@@ -189,7 +149,7 @@ class Engine:
     def _supply(self, runner: Runner) -> Supply:
         return Supply(
             runner,
-            self._segment,
+            self._ground.segment,
             list(self.lanes.values()),
             row_bytes=self._settings.row_bytes,
             component_bytes=self._settings.component_bytes,
@@ -197,6 +157,18 @@ class Engine:
             lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
             budget=max(self._settings.budget, 2 * len(self.lanes) * self._step_bytes()),
         )
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether all rows were handed out that this run is to deliver, whatever follows them."""
+        limit, topology = self._settings.limit, self.topology
+        if limit is None:
+            return False
+        with self._lock:
+            position = self._delivered
+        steps = position.step * (topology.global_batch_size or 0)
+        part = position.delivered * topology.dp_degree + sum(position.rows.values())
+        return steps + part >= limit
 
     def stop(self) -> None:
         """End the run from outside: its iterator raises when it is asked for the next batch."""
@@ -213,8 +185,12 @@ class Engine:
             self._runner.close()
         if self._ahead is not None:
             self._ahead.join()
-        for run in self.lanes.values():
-            run.held.parts.clear()
+        for floor in (floor for run in self.lanes.values() for floor in run.floors()):
+            floor.held.parts.clear()
+        for entry in self._entries:
+            entry.step.close()
+            entry.segment.close()
+        self._ground.segment.close()
         self._release()
 
     def state(self) -> tuple[Position, dict[int, LaneState]]:
@@ -229,12 +205,12 @@ class Engine:
 
     def lane_at(self, lane: int, state: LaneState | None) -> LaneRun:
         """Return a lane that stands at ``state``, or at its beginning."""
-        draws = self._streams(lane, None if state is None else state.source)
+        draws = self._streams(lane, None if state is None else bottom_state(state).source)
         return self._run(lane, draws, state)
 
     def lane_again(self, lane: int, state: LaneState) -> LaneRun:
         """Return one of this engine's lanes as it was at a state that its history still has."""
-        run = self.lanes[lane]
+        run = self.lanes[lane].bottom
         # Its own stream still has the draws since; another would have to find them anew.
         draws = self._streams(lane, None) if run.strands is not None else run.intakes[0].stream
         return self._run(lane, draws, state)
@@ -245,17 +221,21 @@ class Engine:
         A lane drops documents while it runs ahead, too: what the caller hears of must not depend
         on how far. Nothing of lanes that dropped none, and of those of another process.
         """
-        dropping = [run for run in self.lanes.values() if run.dropped_documents()]
+        dropping = [
+            run
+            for run in self.lanes.values()
+            if any(floor.dropped_documents() for floor in run.floors())
+        ]
         if not dropping or self._process != os.getpid():
             return []
-        if ended and self.topology.global_batch_size is None:
+        if ended and self.topology.global_batch_size is None and not self.cut_short:
             return dropping
         _, states = self.state()
         return [self.lane_again(run.lane, states[run.lane]) for run in dropping]
 
     def _run(self, lane: int, draws: LaneStream | TokenLane, state: LaneState | None) -> LaneRun:
         components = len(self._components)
-        return LaneRun(lane, draws, self._chain, components, state, self._measures)
+        return build_lane(self._ground, self._entries, lane, draws, components, state)
 
     def rows_delivered(self, position: Position, lane: int) -> int:
         """Rows of a lane that a state at ``position`` stands behind."""
@@ -267,6 +247,11 @@ class Engine:
         """Return bytes of tokens that a lane gives to a step, whose rows must all be there."""
         token_bytes = TOKENS.value_type.bit_width // 8
         return self.topology.rows_per_lane * (self._settings.max_length or 0) * token_bytes
+
+    def _token_floor(self) -> int:
+        """Say on which floor tokens are counted, from the top: the first whose rows have any."""
+        assemblers = [self._assembler, *(entry.assembler for entry in reversed(self._entries))]
+        return next((n for n, each in enumerate(assemblers) if each.has_tokens), 0)
 
     def _known_steps(self) -> int | None:
         """Return T where the plan keeps row counts: then all ranks know it beforehand."""
@@ -307,6 +292,8 @@ class Engine:
                 drop_last=settings.drop_last,
                 ensure=ensure,
             )
+        if settings.limit is not None:
+            groups = at_most(groups, self._start, self.topology, settings.limit)
         yielded = False
         for together in few_at_first(groups, self._tokens, ASSEMBLED_BYTES // 8):
             yielded = True
@@ -327,7 +314,9 @@ class Engine:
         rows = sum(lane_rows.stop - lane_rows.first for lane_rows in group.rows)
         if self._settings.max_length is not None:
             return rows * self._settings.max_length
-        tokens = sum(self.lanes[r.lane].tokens_of(r.first, r.stop) for r in group.rows)
+        tokens = 0
+        if self._settings.has_tokens:
+            tokens = sum(self.lanes[r.lane].tokens_of(r.first, r.stop) for r in group.rows)
         return tokens or int(rows * self._settings.row_bytes) // 8
 
     def _deliver(
@@ -340,7 +329,7 @@ class Engine:
             for placed in self._take(rows)
         ]
         for run, placed in taken:
-            read_again(self._segment, run, placed.rows.seq)
+            read_in_lane(self._ground, run, placed.rows.seq)
         if self._settings.gather_apart:
             gathered = stack(
                 [
@@ -391,6 +380,7 @@ def _ensure(supply: Supply, most: int, run: LaneRun, rows: int) -> bool:
         if run.ended:
             return False
         supply.pull(run)
-        if run.endless and run.is_barren(most):
-            raise endings.barren(run)
+        for floor in run.floors():
+            if endings.is_barren(floor, most):
+                raise endings.barren(floor)
     return True

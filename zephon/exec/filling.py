@@ -18,6 +18,7 @@ from zephon.exec.strands import Strands
 _BYTES_PER_TOKEN = 4
 _BYTES_PER_WAITING = 256  # what a document that waits to be merged holds beside its tokens
 _LEAST_DRAWS, _MOST_DRAWS = 16, 1 << 16
+_LEAST_LEFT = 1 / 8  # of rows that filters leave, as far as sizes go by it
 
 
 class Sizes:
@@ -33,21 +34,30 @@ class Sizes:
         self._guesses = [max(each, 1.0) for each in kinds]
         self._draws = [0] * len(self._guesses)
         self._tokens = [0] * len(self._guesses)
+        self._documents = [0] * len(self._guesses)
 
-    def learn(self, kind: int, draws: int, tokens: int) -> None:
+    def learn(self, kind: int, draws: int, tokens: int, documents: int) -> None:
         """Take note of what came back."""
         self._draws[kind] += draws
         self._tokens[kind] += tokens
+        self._documents[kind] += documents
 
     def knows(self, kind: int) -> bool:
         """Whether any token came back."""
         return self._tokens[kind] > 0
 
     def row(self, kind: int) -> float:
-        """Give the bytes that a row becomes."""
+        """Give the bytes that a row becomes.
+
+        Where filters leave hardly any row, that may change with the next task: so it never says
+        less than an eighth of what a row was guessed to be.
+        """
+        draws, guess = self._draws[kind], self._guesses[kind]
+        left = self._documents[kind] / draws if draws else 1.0
         if not self._tokens[kind]:
-            return self._guesses[kind]
-        return max(1.0, _BYTES_PER_TOKEN * self._tokens[kind] / self._draws[kind])
+            return guess * min(max(left, _LEAST_LEFT), 1.0)
+        found = max(1.0, _BYTES_PER_TOKEN * self._tokens[kind] / draws)
+        return max(found, guess * _LEAST_LEFT) if left < _LEAST_LEFT else found
 
     def waiting(self, kind: int) -> float:
         """Give the bytes of a row that waits to be merged."""
@@ -157,7 +167,7 @@ class MergedLane(Filling):
         held = 0.0
         for strand in self._strands.live():
             intake = self.run.intakes[strand]
-            tokens = intake.tokens - int(self.run.tokens_made[strand])
+            tokens = intake.tokens - int(self.run.counts.tokens[strand])
             held += tokens * _BYTES_PER_TOKEN
             held += self._strands.waiting(strand) * _BYTES_PER_WAITING
             held += (intake.next_draw - intake.read) * self._sizes.waiting(strand)
@@ -207,7 +217,7 @@ class MergedLane(Filling):
         for strand, share in enumerate(self._strands.shares()):
             intake = self.run.intakes[strand]
             if share > 0.0 and intake.left != 0:
-                tokens = intake.tokens - int(self.run.tokens_made[strand])
+                tokens = intake.tokens - int(self.run.counts.tokens[strand])
                 tokens += (intake.next_draw - intake.read) * self._sizes.tokens(strand)
                 levels.append(_Level(tokens / share, strand, tokens, share))
         levels.sort(key=lambda level: (level.time, level.strand))

@@ -13,8 +13,11 @@ from dataclasses import fields
 from typing import Any
 
 from zephon.exec.function_identity import identity_of
+from zephon.exec.operator_identity import identity_of_operator
+from zephon.expressions import ColumnStep
 from zephon.io.fields import Column
-from zephon.planner.logical import Node
+from zephon.ops import BaseOp
+from zephon.planner.logical import Node, RowFunction
 from zephon.planner.tree import source_first
 from zephon.seeds import STREAM_VERSION
 
@@ -41,7 +44,7 @@ def recipe_of(
     steps = [
         {"call": node.call, **_meaning(node)}
         for node in source_first(plan)
-        if node.input is not None and _meaning(node)
+        if node.input is not None and not node.on_batches and _meaning(node)
     ]
     recipe = {
         "stream_version": STREAM_VERSION,
@@ -84,6 +87,9 @@ def differences(saved: Any, current: Any, path: str = "") -> Iterator[str]:
 
 
 def _meaning(node: Node) -> dict[str, Any]:
+    stated = getattr(node, "fingerprint", None)
+    if stated is not None:  # the user says what the step is known by
+        return {"name": getattr(node, "name", node.call), "fingerprint": stated}
     return {
         f.name: _described(getattr(node, f.name))
         for f in fields(node)
@@ -92,8 +98,26 @@ def _meaning(node: Node) -> dict[str, Any]:
 
 
 def _described(value: Any) -> Any:
+    if isinstance(value, RowFunction):
+        return {
+            "function": _function(value.function, value.fingerprint),
+            "drop_none": value.drop_none,
+        }
+    if isinstance(value, BaseOp):
+        return identity_of_operator(value)
+    if isinstance(value, ColumnStep):
+        return [
+            value.kind,
+            [[str(e), hashlib.sha256(e.data).hexdigest()] for e in value.expressions],
+            [_described(name) for name in value.names],
+        ]
     if callable(value):
         return identity_of(value)
     if isinstance(value, tuple):
         return [_described(each) for each in value]
     return [value.path, value.kind] if isinstance(value, Column) else value
+
+
+def _function(function: Any, stated: str | None) -> Any:
+    """Describe a function by what the user says it is known by, or by what it is."""
+    return {"fingerprint": stated} if stated is not None else identity_of(function)

@@ -39,6 +39,15 @@ def identity_of(function: Callable[..., Any]) -> dict[str, Any]:
     return _identity(function, ())
 
 
+def identity_of_value(value: Any) -> Any:
+    """Describe a value that a function of the user goes by; what cannot be told is ``opaque``.
+
+    >>> identity_of_value({"a": (1, 2.5)})
+    [["'a'", [1, '2.5']]]
+    """
+    return _value(value, ())
+
+
 def _identity(function: Callable[..., Any], around: tuple[object, ...]) -> dict[str, Any]:
     """Describe a function that those ``around`` it close over, or are given."""
     if isinstance(function, functools.partial):

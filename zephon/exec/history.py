@@ -2,7 +2,7 @@
 
 A tick is a snapshot of the policies after every 1,024 draws, or after as many as they hold
 documents, rounded up to that. The state at row n is the last tick
-before the draw that finished row n - 1, and the lengths of all documents drawn from there to that
+before the draw that finished row n - 1, and what came of all draws from there to that
 draw: rolling the policies over these lengths gives the exact state without reading a token. So the
 bytes of a state depend on the position alone, never on how far ahead the lane has run. Rows that
 only the end of the lane lets go come after its last draw: their state says that it has ended.
@@ -11,25 +11,19 @@ only the end of the lane lets go come after its last draw: their state says that
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.arrivals import Arrivals, Counts
 from zephon.exec.block import Known
-from zephon.exec.policies.policy import NO_INTS, Held
+from zephon.exec.kept_rows import Interval
+from zephon.exec.policies.policy import Held
 from zephon.exec.policies.token_merge import MergePoint
 
 TICK = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What a lane has drawn of each component; arrays of shape [components], int64."""
-
-    rows: NDArray[np.int64]
-    tokens: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +43,14 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Documents that were pushed at once; arrays of shape [docs].
-
-    ordinal: the draw of the lane. position: the draw of the strand; in a lane that merges none,
-    the same. measures: what functions of the user made of them, shape [measures, docs].
-    """
-
-    ordinal: NDArray[np.int64]
-    component: NDArray[np.int32]
-    length: NDArray[np.int64]
-    position: NDArray[np.int64]
-    measures: NDArray[np.int64]
-
-    def some(self, keep: NDArray[np.bool_]) -> Arrivals:
-        """Return some documents, in order."""
-        return Arrivals(
-            self.ordinal[keep],
-            self.component[keep],
-            self.length[keep],
-            self.position[keep],
-            self.measures[:, keep],
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class LaneState:
     """A lane at a delivered row: all that a restore needs, integers only.
 
     rows: rows delivered. last_draw: the draw that finished the last of them, -1 before the first.
-    log: documents drawn from the tick to that draw. ended: the end of the lane finished the last
-    row; last_draw is its last draw then. source: JSON values with which the work source draws
-    again from the tick on, where it needs any.
+    log: what came of the draws from the tick to that one. ended: the end of the lane finished the
+    last row; last_draw is its last draw then. source: JSON values with which the work source draws
+    again from the tick on, where it needs any. below: what feeds the lane, where that is an
+    operator of the user.
     """
 
     rows: int
@@ -89,6 +59,23 @@ class LaneState:
     log: Arrivals
     ended: bool = False
     source: Any = None
+    below: Below | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What lies under a lane that an operator of the user feeds; a draw of such is a group of rows.
+
+    lane: the lane below, behind the rows of the last group that ``last_draw`` of the lane above
+    names. intervals: those from which documents that may be wanted come, and the one under way.
+    final: no group follows. weights: those in force at each group from the tick above on, shape
+    [groups, components]; None where nobody knows.
+    """
+
+    lane: LaneState
+    intervals: tuple[Interval, ...]
+    final: bool
+    weights: NDArray[np.float64] | None
 
 
 class LaneHistory:
@@ -122,12 +109,12 @@ class LaneHistory:
 
     @staticmethod
     def _starts_before(arrivals: Arrivals, ordinal: int) -> bool:
-        return bool(len(arrivals.ordinal)) and int(arrivals.ordinal[0]) < ordinal
+        return bool(len(arrivals)) and int(arrivals.ordinal[0]) < ordinal
 
     def add(self, arrivals: Arrivals, finishing: NDArray[np.int64]) -> None:
         """Remember what was pushed, and the draw that finished each row that came of it."""
         self._log.append(arrivals)
-        if len(arrivals.ordinal):
+        if len(arrivals):
             self._last_draw = int(arrivals.ordinal[-1])
         if len(finishing):
             self._finishing.append((self.rows, finishing))
@@ -136,11 +123,11 @@ class LaneHistory:
     def end(self, rows: int) -> None:
         """Remember that no draw follows, and how many rows came of that."""
         self._ended_at = self.rows
-        self.add(_NO_ARRIVALS, np.full(rows, self._last_draw))
+        self.add(Arrivals.none(), np.full(rows, self._last_draw))
 
     def state_at(self, rows: int) -> LaneState:
         """Return the lane's state when ``rows`` rows of it are delivered."""
-        last_draw = self._finished_by(rows)
+        last_draw = self.finished_by(rows)
         tick = self._ticks[0]
         for later in self._ticks:
             if later.ordinal > last_draw:
@@ -149,7 +136,7 @@ class LaneHistory:
         wanted = [
             arrivals.some((arrivals.ordinal >= tick.ordinal) & (arrivals.ordinal <= last_draw))
             for arrivals in self._log
-            if len(arrivals.ordinal) and arrivals.ordinal[0] <= last_draw
+            if len(arrivals) and arrivals.ordinal[0] <= last_draw
         ]
         ended = self._ended_at is not None and rows > self._ended_at
         return LaneState(
@@ -158,16 +145,17 @@ class LaneHistory:
 
     def forget_before(self, rows: int) -> None:
         """Drop what no state at ``rows`` or later needs."""
-        last_draw = self._finished_by(rows)
+        last_draw = self.finished_by(rows)
         while len(self._ticks) > 1 and self._ticks[1].ordinal <= last_draw:
             self._ticks.popleft()
         oldest = self._ticks[0].ordinal
-        while self._log and (not len(self._log[0].ordinal) or self._log[0].ordinal[-1] < oldest):
+        while self._log and (not len(self._log[0]) or self._log[0].ordinal[-1] < oldest):
             self._log.popleft()
         while self._finishing and self._finishing[0][0] + len(self._finishing[0][1]) < rows:
             self._finishing.popleft()
 
-    def _finished_by(self, rows: int) -> int:
+    def finished_by(self, rows: int) -> int:
+        """Return the draw that finished the last of so many rows; -1 of none."""
         if rows == 0:
             return -1
         for first, draws in self._finishing:
@@ -175,20 +163,16 @@ class LaneHistory:
                 return int(draws[rows - 1 - first])
         raise AssertionError(f"row {rows} of {self.rows} is not in the history")
 
-
-_NO_ARRIVALS = Arrivals(
-    NO_INTS, np.empty(0, np.int32), NO_INTS, NO_INTS, np.empty((0, 0), np.int64)
-)
+    def documents(self) -> NDArray[np.int64]:
+        """List the draws whose documents some state may name."""
+        held = [tick.known.refs.ordinal for tick in self._ticks]
+        drawn = [arrivals.documents().ordinal for arrivals in self._log]
+        return np.concatenate([*held, *drawn])
 
 
 def _joined(parts: list[Arrivals], tick: Tick) -> Arrivals:
-    parts = [part for part in parts if len(part.ordinal)]
+    parts = [part for part in parts if len(part)]
     if not parts:
-        return replace(_NO_ARRIVALS, measures=tick.known.measures[:, :0])
-    return Arrivals(
-        ordinal=np.concatenate([part.ordinal for part in parts]),
-        component=np.concatenate([part.component for part in parts]),
-        length=np.concatenate([part.length for part in parts]),
-        position=np.concatenate([part.position for part in parts]),
-        measures=np.concatenate([part.measures for part in parts], axis=1),
-    )
+        merged = tick.merge is not None
+        return Arrivals.none(measures=len(tick.known.measures), merged=merged)
+    return Arrivals.concat(parts)

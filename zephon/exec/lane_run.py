@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
+from zephon.exec.arrivals import Arrivals, Counts
 from zephon.exec.block import Block, Known
 from zephon.exec.finished_rows import FinishedRows, Placed
-from zephon.exec.history import TICK, Arrivals, Counts, LaneHistory, LaneState, Tick
+from zephon.exec.history import TICK, Below, LaneHistory, LaneState, Tick
 from zephon.exec.intake import Intake
-from zephon.exec.policies import AT_END, NO_UNITS, Chain, Held, Units
-from zephon.exec.policies.chain import States
+from zephon.exec.policies import AT_END, NO_UNITS, Chain, Units
+from zephon.exec.policies.policy import NO_INTS
+from zephon.exec.restoring import drawn_again, resumed, set_intakes
 from zephon.exec.rows import HeldRows
 from zephon.exec.strands import Strands
-from zephon.work.refs import Refs
+from zephon.planner.logical.custom import GROUP
 from zephon.work.source import LaneStream
 from zephon.work.token_lane import TokenLane
 
@@ -26,12 +29,35 @@ _MOST_DEAD = 1 << 22
 """Tokens that may be dead before they are let go of, while no row is finished."""
 
 
+class Feed(Protocol):
+    """An operator of the user that feeds a lane from the one below; see ``relay``."""
+
+    lower: LaneRun
+
+    def advance(self, upper: LaneRun, /) -> bool:
+        """Push the next group of rows into the lane above, or end it; false: there is none."""
+        ...
+
+    def read_again(self, held: HeldRows, seqs: NDArray[np.int64], /) -> None:
+        """Give unread documents of the lane above their tokens."""
+        ...
+
+    def state_at(self, state: LaneState, also: NDArray[np.int64], /) -> Below:
+        """Say what lies under the lane above."""
+        ...
+
+    def forget_before(self, history: LaneHistory, rows: int, also: NDArray[np.int64], /) -> None:
+        """Drop what no state of the lane above needs."""
+        ...
+
+
 class LaneRun:
     """A lane's intakes, held documents, states of policies, and finished rows.
 
     rows_placed: rows finished. rows_taken: rows handed to the assembler. ended: every draw has been
-    pushed. rows_drawn, tokens_made: per component, shape [components], int64. The history is
-    guarded by ``lock``: the caller's thread reads it while the pump's thread writes.
+    pushed. counts: what was drawn. idle: documents pushed since a row was finished. lost: draws
+    since the last that gave a document. The history is guarded by ``lock``: the caller's thread
+    reads it while the pump's thread writes.
 
     Args:
         lane: which.
@@ -39,6 +65,7 @@ class LaneRun:
         chain: makes rows.
         components: how many the work source has.
         measures: names of what functions of the user make of each row.
+        below: the operator of the user that feeds the lane; each of its groups is a draw.
         state: where to begin; None: at the beginning of the data.
     """
 
@@ -50,8 +77,10 @@ class LaneRun:
         components: int,
         state: LaneState | None = None,
         measures: Sequence[str] = (),
+        below: Feed | None = None,
     ) -> None:
         self.lane = lane
+        self.below = below
         streams = draws.strands if isinstance(draws, TokenLane) else (draws,)
         self.intakes = [Intake(stream) for stream in streams]
         strands = len(streams) if isinstance(draws, TokenLane) else 0
@@ -68,15 +97,29 @@ class LaneRun:
         self._last_mark = np.zeros((1, 2), np.int64)
         self._staying = 0  # tokens that policies held at the last release
         self._moved = 0  # tokens of rows taken since then, and of documents pushed
-        self._idle = 0  # documents pushed since a row was finished
-        self.tokens_made = np.zeros(components, np.int64)
-        self.rows_drawn = np.zeros(components, np.int64)
+        self.idle = self.lost = 0
+        self.counts = Counts.none(components)
         if state is None:
             self.history = LaneHistory(self._tick(0))
         else:
             self._restore(state)
         if self.strands is not None:
             self._merge(self.strands)
+
+    @property
+    def bottom(self) -> LaneRun:
+        """The lane that draws from the work source: this one, or what it stands on."""
+        return self if self.below is None else self.below.lower.bottom
+
+    def floors(self) -> Iterator[LaneRun]:
+        """Yield this lane and those under it, down to the bottom."""
+        yield self
+        if self.below is not None:
+            yield from self.below.lower.floors()
+
+    def advance(self) -> bool:
+        """Let an operator of the user have a group of rows that is there; false: none is."""
+        return self.below is not None and self.below.advance(self)
 
     @property
     def wants(self) -> int | None:
@@ -101,6 +144,8 @@ class LaneRun:
     @property
     def endless(self) -> bool:
         """Whether the lane never ends."""
+        if self.below is not None:
+            return self.below.lower.endless
         if self.strands is not None:
             return self.strands.endless
         return self.intakes[0].stream.length is None
@@ -111,10 +156,12 @@ class LaneRun:
         Args:
             block: made of the draws that follow those pushed before to this intake.
             intake: which.
-            draws: how many; None: as many as it has rows.
+            draws: how many; None: as many as it tells of.
         """
         entry = self.intakes[intake]
-        entry.read += int(block.refs.last_child.sum()) if draws is None else draws
+        if draws is None:
+            draws = int(block.refs.last_child.sum()) + len(block.lost)
+        entry.read += draws
         if self.strands is not None:
             if self.strands.add(intake, block, entry.read):
                 entry.tokens += block.tokens
@@ -122,7 +169,9 @@ class LaneRun:
                     self._merge(self.strands)
             return
         first_seq = self.held.append(block)
-        self._push(self.held.known_from(first_seq), first_seq)
+        known, with_refs = self.held.known_from(first_seq), self.below is not None
+        arrivals = Arrivals.in_order(known, block.lost, with_refs=with_refs)
+        self._push(arrivals, first_seq)
         if block.failure is not None:
             self.failure = block.failure
 
@@ -152,14 +201,9 @@ class LaneRun:
         leaving = [units.seq for units in self._finished.units()]
         self._staying, self._moved = self.held.release(leaving, self._held_seqs()), 0
 
-    def is_barren(self, rows: int) -> bool:
-        """Say whether documents go into this lane and no row will ever come out.
-
-        Args:
-            rows: of all datasets. The lane has seen each of its own twice since a row was
-                finished, and policies keep hardly any of them.
-        """
-        return self._idle > 2 * rows and 4 * len(self._held_seqs()) < self._idle
+    def held_documents(self) -> int:
+        """Count the documents, or pieces of them, that policies hold."""
+        return len(self._held_seqs())
 
     def tokens_of(self, first: int, stop: int) -> int:
         """Count tokens of finished rows [first, stop), none of which was taken yet."""
@@ -174,22 +218,17 @@ class LaneRun:
         return self._tokens([held.units for held in self._chain.held(self._states)])
 
     def dropped_tokens(self) -> Mapping[str, NDArray[np.int64]]:
-        """Count tokens that policies threw away, by reason and component."""
+        """Count tokens that policies of this floor threw away, by reason and component."""
         return self._chain.dropped(self._states)
 
     def dropped_documents(self) -> int:
-        """Count documents that policies threw away."""
+        """Count documents that policies of this floor threw away."""
         return self._chain.dropped_documents(self._states)
 
     def _tokens(self, parts: Sequence[Units]) -> NDArray[np.int64]:
         units = Units.concat(parts)
-        return self._by_component(self.held.components(units.seq), units.length)
-
-    def _by_component(
-        self, component: NDArray[np.integer], lengths: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        width = len(self.rows_drawn)
-        return np.bincount(component, weights=lengths, minlength=width).astype(np.int64)
+        component, width = self.held.components(units.seq), len(self.counts.rows)
+        return np.bincount(component, weights=units.length, minlength=width).astype(np.int64)
 
     def _held_seqs(self) -> NDArray[np.int64]:
         held = [part.units.seq for part in self._chain.held(self._states)]
@@ -201,16 +240,25 @@ class LaneRun:
             return self.strands.weights_at(draw, time)
         return self.intakes[0].stream.weights_at(draw)
 
-    def state_at(self, rows: int) -> LaneState:
-        """Return the lane's state when ``rows`` rows of it are delivered."""
+    def state_at(self, rows: int, also: NDArray[np.int64] = NO_INTS) -> LaneState:
+        """Return the lane's state when ``rows`` rows of it are delivered.
+
+        Args:
+            rows: how many; whoever asks from another thread holds ``lock``.
+            also: draws whose documents will be wanted besides.
+        """
         state = self.history.state_at(rows)
+        if self.below is not None:
+            return replace(state, below=self.below.state_at(state, also))
         if self.strands is not None:
             return state
         return replace(state, source=self.intakes[0].stream.state_at(state.tick.ordinal))
 
-    def forget_before(self, rows: int) -> None:
-        """Drop what no state at ``rows`` or later needs."""
+    def forget_before(self, rows: int, also: NDArray[np.int64] = NO_INTS) -> None:
+        """Drop what no state at ``rows`` or later needs; ``also`` as in ``state_at``."""
         self.history.forget_before(rows)
+        if self.below is not None:
+            self.below.forget_before(self.history, rows, also)
         if self.strands is None:
             self.intakes[0].stream.forget_before(self.history.oldest)
 
@@ -221,44 +269,52 @@ class LaneRun:
                 self._add_tick(self._next_tick)
             first_seq = strands.take(self._next_tick - strands.ordinal)
             if first_seq is not None:
-                self._push(self.held.known_from(first_seq), first_seq)
+                known = self.held.known_from(first_seq)
+                self._push(Arrivals.merged(known, strands.skipped(known)), first_seq)
             if strands.missed:  # a log, which holds documents alone, must not go across this
                 self._add_tick(strands.ordinal)
             elif first_seq is None:
                 break
         self.failure = strands.failure
 
-    def _push(self, known: Known, first_seq: int) -> None:
-        """Push documents in groups that end at ticks, and remember both."""
-        ordinals = known.refs.ordinal
+    def _push(self, arrivals: Arrivals, first_seq: int) -> None:
+        """Push documents in groups that end at ticks, and remember all that came.
+
+        Args:
+            arrivals: entries of consecutive draws.
+            first_seq: arrival number of the first document among them.
+        """
+        ordinals, tick = arrivals.ordinal, self._tick_draws
         at = 0
         while at < len(ordinals):
-            boundary = (int(ordinals[at]) // TICK + 1) * TICK
+            boundary = (int(ordinals[at]) // tick + 1) * tick
             stop = at + int(np.searchsorted(ordinals[at:], boundary))
             if int(ordinals[at]) >= self._next_tick:
-                self._add_tick(boundary - TICK)
-            seqs = np.arange(first_seq + at, first_seq + stop)
-            lengths, component = known.length[at:stop], known.refs.component[at:stop]
-            rows = self._chain.push(self._states, Units.whole(seqs, lengths, seqs), self.held)
-            last = known.refs.last_child[at:stop]
-            self.rows_drawn += np.bincount(component[last], minlength=len(self.rows_drawn))
-            self.tokens_made += self._by_component(component, lengths)
-            arrivals = Arrivals(
-                ordinal=ordinals[at:stop],
-                component=component,
-                length=lengths,
-                position=known.position[at:stop],
-                measures=known.measures[:, at:stop],
-            )
-            with self.lock:
-                self.history.add(arrivals, ordinals[rows.trigger - first_seq])
-            self._last_mark = self.held.marks(seqs[-1:])
-            self._place(rows)
-            self._idle = 0 if len(rows) else self._idle + len(seqs)
-            self._moved += int(lengths.sum()) + len(seqs)
+                self._add_tick(boundary - tick)
+            group = arrivals.some(slice(at, stop))
+            self.counts = self.counts.after(group)
+            first_seq = self._push_group(group, first_seq)
             at = stop
-        if self._idle and self._moved > _MOST_DEAD:  # nobody takes rows, and so nobody releases
+        if self.idle and self._moved > _MOST_DEAD:  # nobody takes rows, and so nobody releases
             self.release()
+
+    def _push_group(self, group: Arrivals, first_seq: int) -> int:
+        """Push the documents of a group; return the arrival number behind them."""
+        documents = group.documents()
+        lengths, count = documents.length, len(documents)
+        seqs = np.arange(first_seq, first_seq + count)
+        rows = self._chain.push(self._states, Units.whole(seqs, lengths, seqs), self.held)
+        with self.lock:
+            self.history.add(group, documents.ordinal[rows.trigger - first_seq])
+        if self.strands is None:
+            self._last_mark = np.full((1, 2), group.ordinal[-1])
+        else:
+            self._last_mark = self.held.marks(seqs[-1:])
+        self._place(rows)
+        self.idle = 0 if len(rows) else self.idle + count
+        self.lost = len(group) - count if count else self.lost + len(group)
+        self._moved += int(lengths.sum()) + count
+        return first_seq + count
 
     def _place(self, rows: Units) -> None:
         if not len(rows):
@@ -271,6 +327,11 @@ class LaneRun:
         self._finished.add(Placed(rows, marks))
         self.rows_placed += len(rows)
 
+    @property
+    def _tick_draws(self) -> int:
+        """Draws from one tick to the next: a group of rows is as much as its rows."""
+        return TICK if self.below is None else max(1, TICK // GROUP)
+
     def _add_tick(self, ordinal: int) -> None:
         tick = self._tick(ordinal)
         with self.lock:
@@ -281,13 +342,14 @@ class LaneRun:
         seqs = np.concatenate([*(held.units.seq for held in stages), NO_UNITS.seq])
         # As many draws as pieces are held: so a tick costs a draw one copy at most, ticks are
         # never much more than what is held, and a log is not longer than a tick is large.
-        self._next_tick = (ordinal // TICK + max(1, -(-len(seqs) // TICK))) * TICK
+        ticks = ordinal // self._tick_draws + max(1, -(-len(seqs) // TICK))
+        self._next_tick = ticks * self._tick_draws
         return Tick(
             ordinal=ordinal,
             rows=self.rows_placed,
             stages=stages,
             known=self.held.known(seqs),
-            counts=Counts(self.rows_drawn.copy(), self.tokens_made.copy()),
+            counts=self.counts,
             merge=None if self.strands is None else self.strands.point(),
         )
 
@@ -297,23 +359,31 @@ class LaneRun:
         seqs = np.concatenate([*(held.units.seq for held in tick.stages), NO_UNITS.seq])
         _, firsts, where = np.unique(seqs, return_index=True, return_inverse=True)
         self.held.append_unread(tick.known.take(firsts))
-        self._states = self._resumed(tick.stages, where.astype(np.int64))
-        self.rows_drawn = tick.counts.rows.copy()
-        self.tokens_made = tick.counts.tokens.copy()
+        self._states = resumed(
+            self._chain, self.lane, tick.stages, where.astype(np.int64), self.held
+        )
+        self.counts = tick.counts
         self.rows_placed = tick.rows
+        if (state.below is None) != (self.below is None):
+            raise CheckpointError(
+                f"restore: lane {self.lane} of the checkpoint must say what feeds it exactly where "
+                "an operator of the user does; it is damaged, restore an earlier one"
+            )
         if (tick.merge is None) != (self.strands is None):
             raise CheckpointError(
                 f"restore: lane {self.lane} of the checkpoint must say where its components are "
                 "exactly where they are merged by tokens; it is damaged, restore an earlier one"
             )
         self.history = LaneHistory(self._tick(tick.ordinal))
-        if len(log.ordinal):
-            drawn = self._drawn_again(state)
+        if len(log):
+            documents = log.documents()
             began = int(tick.counts.tokens.sum())
-            times = began + np.cumsum(log.length) - log.length
-            known = Known(drawn, log.length, log.position, log.measures)
-            self._push(known, self.held.append_unread(known, times))
-        self._set_intakes(state)
+            times = began + np.cumsum(documents.length) - documents.length
+            draws = self.intakes[0].stream if self.strands is None else self.strands
+            drawn = drawn_again(self.lane, state, documents, draws)
+            known = Known(drawn, documents.length, documents.position, documents.measures)
+            self._push(log, self.held.append_unread(known, times))
+        set_intakes(self.intakes, self.strands, self.counts.tokens, state)
         self.rows_taken = tick.rows
         if state.ended:
             self.end()
@@ -323,64 +393,3 @@ class LaneRun:
                 f"{state.last_draw}, the checkpoint says {state.rows}; it is damaged"
             )
         self.take(state.rows - tick.rows)
-
-    def _resumed(self, stages: Sequence[Held], seqs: NDArray[np.int64]) -> States:
-        """Rebuild the states of policies whose documents have these arrival numbers now."""
-        found, at = [], 0
-        for held in stages:
-            units, stop = held.units, at + len(held.units.seq)
-            units = Units(units.splits, seqs[at:stop], units.start, units.length, units.trigger)
-            found.append(Held(units, held.numbers))
-            at = stop
-        try:
-            return self._chain.resume(self.lane, found, self.held)
-        except (KeyError, IndexError, ValueError) as exc:
-            raise CheckpointError(
-                f"restore: lane {self.lane} of the checkpoint does not fit the steps of this "
-                f"pipeline: {exc}; it is damaged, restore an earlier one"
-            ) from exc
-
-    def _drawn_again(self, state: LaneState) -> Refs:
-        """Return the references of the log's documents; splits of one draw are its children."""
-        ordinals = state.log.ordinal
-        if self.strands is not None:
-            refs = self.strands.drawn_again(state)
-            self.strands.roll(state.log, refs)
-        else:
-            refs = self._same_draws(state)
-        starts = np.flatnonzero(np.diff(ordinals, prepend=-1))
-        sizes = np.diff(starts, append=len(ordinals))
-        child = np.arange(len(ordinals)) - np.repeat(starts, sizes)
-        last = np.zeros(len(ordinals), bool)
-        last[starts + sizes - 1] = True
-        return replace(refs, child=child.astype(np.int32), last_child=last)
-
-    def _same_draws(self, state: LaneState) -> Refs:
-        """Return the draws of the log's documents; refuses a source that draws others now."""
-        first, ordinals = state.tick.ordinal, state.log.ordinal
-        stream, count = self.intakes[0].stream, int(ordinals[-1]) - first + 1
-        draws = stream.draw(first, count)
-        if len(draws) < count and stream.failure is not None:
-            raise stream.failure
-        if len(draws) == count:
-            refs = draws.take(ordinals - first)
-            if np.array_equal(refs.component, state.log.component):
-                return refs
-        raise CheckpointError(
-            f"restore: lane {self.lane} draws other rows than when the checkpoint was taken, from "
-            f"draw {first} on; a work source must repeat itself, or restore all of its state"
-        )
-
-    def _set_intakes(self, state: LaneState) -> None:
-        """Let intakes go on after what is drawn; what was read beyond is read again."""
-        if self.strands is None:
-            (intake,) = self.intakes
-            intake.next_draw = state.last_draw + 1 if state.rows else state.tick.ordinal
-            intake.read = intake.next_draw
-            return
-        drawn = self.strands.point().position.tolist()
-        for intake, position, tokens in zip(
-            self.intakes, drawn, self.tokens_made.tolist(), strict=True
-        ):
-            intake.next_draw = intake.read = position
-            intake.tokens = tokens

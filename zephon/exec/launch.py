@@ -7,38 +7,46 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from zephon.errors import OptimizerError, PlanError
-from zephon.exec.assemble import Assembler, Naming
+from zephon.exec.assemble import Assembler
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity, Settings
+from zephon.exec.entries import entries_of
+from zephon.exec.floors import floors_of
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
-from zephon.exec.operator import Operator
-from zephon.exec.operators import FetchRowsOp, MeasureRowsOp, TokenizeColumnOp
+from zephon.exec.limit import check_limit
+from zephon.exec.parts import (
+    CHUNK_SIZE,
+    Materials,
+    load_tokenizers,
+    locate,
+    naming_of,
+    segment_in_worker,
+    segment_on,
+)
 from zephon.exec.policy_chain import chain_of, measures_of
-from zephon.exec.reading import plan_reading
-from zephon.exec.runners import InlineRunner, ThreadsRunner, usable_cores
+from zephon.exec.reading import Reading, plan_reading
+from zephon.exec.remote_segment import RemoteSegment
+from zephon.exec.runners import InlineRunner, Runner, ThreadsRunner, usable_cores
 from zephon.exec.runners.threads import MOST_THREADS
 from zephon.exec.segment import Segment
-from zephon.exec.tokenizers import Tokenizer, load_tokenizer
+from zephon.exec.source_facts import SourceFacts
+from zephon.exec.tokenizers import Tokenizer
+from zephon.exec.towers import Ground
 from zephon.io.group_cache import GroupCache
-from zephon.io.reader import RowReader
+from zephon.io.options import StoreOptions
 from zephon.io.spill.spill import Spill
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
+from zephon.planner.logical import Take
 from zephon.planner.tree import source_first
 from zephon.work.lane_stream import LaneStream
-from zephon.work.refs import Refs
 from zephon.work.schedule import StepSize
 from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
 from zephon.work.token_lane import TokenLane
-
-CHUNK_SIZE = 16_384
-"""Draws that a chunk id counts, where a work source does not say how large its chunks are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,29 +96,31 @@ def step_of(plan: Plan, topology: Topology) -> StepSize | None:
 
 def workers_of(plan: Plan, options: RuntimeOptions) -> Workers:
     """Say which runner runs a plan, with how many workers."""
-    runner = options.runner if options.runner not in (None, "auto") else "threads"
+    for stage, name in options.per_stage_runner.items():
+        if stage >= len(plan.stages):
+            raise PlanError(
+                f"options: per_stage_runner names stage {stage}, and {name!r} for it; the stages "
+                f"are 0 to {len(plan.stages) - 1}, as explain() lists them"
+            )
+    runner = options.per_stage_runner.get(0, options.runner)
+    runner = "threads" if runner in (None, "auto") else runner
     if runner == "inline":
         return Workers("inline", 1, 0)
-    wanted = max((s.parallelism for s in plan.stages if s.is_segment), default=1)
+    wanted = plan.stages[0].parallelism
+    calls = [
+        step.parallelism
+        for step in floors_of(plan)[0].steps()
+        if isinstance(step, physical.CallRows | physical.CallGroups)
+    ]
+    if runner == "process" and calls:  # as many processes as may be inside each function
+        wanted = min(calls)
     count = min(wanted, options.max_workers or MOST_THREADS, usable_cores())
     return Workers(runner, count, options.prefetch_batches or 0)
 
 
 def tokenizers_of(plan: Plan, options: RuntimeOptions) -> dict[physical.TokenizeColumn, Tokenizer]:
     """Load the tokenizer of each step that needs one; loaded ones are shared in the process."""
-    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
-    return {
-        step: load_tokenizer(
-            tokenizer_id=step.tokenizer_id,
-            tokenizer=step.tokenizer,
-            backend=options.tokenizer_backend,
-            split_special_tokens=step.split_special_tokens,
-            add_special_tokens=step.special_tokens == "tokenizer_default",
-        )
-        for segment in segments
-        for step in segment.steps
-        if isinstance(step, physical.TokenizeColumn)
-    }
+    return load_tokenizers(plan, options.tokenizer_backend)
 
 
 def launch(
@@ -135,7 +145,7 @@ def launch(
         DatasetError: a shard lacks a column that the plan reads, or has it with another type.
         TokenizerError: the tokenizer cannot be loaded, or lacks an id that the plan needs.
     """
-    assembly = assembly_of(plan)
+    assembly, floors = assembly_of(plan), floors_of(plan)
     microbatch_size = assembly.microbatch_size or 1
     check_microbatch(topology, microbatch_size, start.delivered)
     workers = workers_of(plan, options)
@@ -143,25 +153,32 @@ def launch(
     reading = plan_reading(source, options, topology)
     spill = None if reading.spill is None else Spill(reading.spill)
     cache = GroupCache(reading.cache_bytes, spill)
-    if source.mixture_unit == "tokens" and assembly.layout.tokens_field is None:
+    if source.mixture_unit == "tokens" and floors[0].layout.tokens_field is None:
         raise PlanError(
             "Pipeline: mixture_unit='tokens' counts tokens, and nothing in this plan does: its "
             "rows have no token field; call tokenize() or pack_flat(), or let the mixture count "
             "samples"
         )
+    streams = streams_of(plan, source, topology)
+    materials = Materials(
+        source,
+        tokenizers,
+        cache,
+        workers.count,
+        StoreOptions.from_any(options.io_options),
+        functools.partial(_chunk_mixture, source, streams),
+    )
+    segment, make_runner = _segment_and_runner(plan, materials, options, reading, workers)
     return Engine(
         identity=identity,
         topology=topology,
-        streams=streams_of(plan, source, topology),
-        segment=segment_of(plan, source, tokenizers, cache),
-        chain=chain_of(plan, source),
-        measures=measures_of(plan),
+        streams=streams,
+        ground=Ground(segment, chain_of(floors[0], source), measures_of(floors[0])),
+        entries=entries_of(floors, materials, functools.partial(_pad, tokenizers=tokenizers)),
         assembler=Assembler(
-            assembly.layout, _naming(source), pad_token_id=_pad(assembly.layout, tokenizers)
+            assembly.layout, naming_of(source), pad_token_id=_pad(assembly.layout, tokenizers)
         ),
-        make_runner=lambda: (
-            InlineRunner() if workers.runner == "inline" else ThreadsRunner(workers.count)
-        ),
+        make_runner=make_runner,
         release=cache.clear,
         settings=Settings(
             microbatch_size=microbatch_size,
@@ -169,6 +186,7 @@ def launch(
             longest=next((n.max_length for n in packers), None),
             drop_last=assembly.drop_last,
             gather_apart=assembly.apart,
+            has_tokens=assembly.layout.tokens_field is not None,
             keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),
             queue=workers.queue,
             budget=reading.budget - reading.cache_bytes,
@@ -180,11 +198,61 @@ def launch(
             )
             if source.mixture_unit == "tokens"
             else (),
+            limit=_limit(plan, topology),
         ),
         components=tuple(c.name for c in source.components),
         start=start,
         states=states,
     )
+
+
+def _limit(plan: Plan, topology: Topology) -> int | None:
+    """Say after how many rows of all ranks the run stops; None: at the end of the data."""
+    take = next((n for n in source_first(plan.logical) if isinstance(n, Take)), None)
+    if take is None:
+        return None
+    check_limit(topology, take.rows)
+    return take.rows
+
+
+def _segment_and_runner(
+    plan: Plan, materials: Materials, options: RuntimeOptions, reading: Reading, workers: Workers
+) -> tuple[Segment | RemoteSegment, Callable[[], Runner]]:
+    """Build the steps that begin with reading, here or in worker processes, and who runs them."""
+    segment = segment_on(floors_of(plan)[0], materials)
+    if workers.runner == "inline":
+        return segment, InlineRunner
+    if workers.runner == "threads":
+        return segment, functools.partial(ThreadsRunner, workers.count)
+    # Building it here has said what is wrong with it; workers build their own.
+    facts = SourceFacts.of(materials.source)
+    share = reading.cache_bytes // workers.count
+    factory = functools.partial(
+        segment_in_worker, plan, facts, options.tokenizer_backend, share, reading.spill
+    )
+    remote = RemoteSegment(
+        factory,
+        workers.count,
+        functools.partial(locate, facts),
+        options.max_worker_retries,
+        window=segment.window,
+    )
+    return remote, remote.make_runner
+
+
+def _chunk_mixture(
+    source: WorkSource, streams: Callable[[int, Any], LaneStream | TokenLane], lane: int, chunk: int
+) -> dict[int, float] | None:
+    """Give the weights in force where a chunk of a lane begins, by the id of the component."""
+    stream = streams(lane, None)
+    if isinstance(stream, TokenLane):  # where it begins depends on tokens
+        return None
+    weights = stream.weights_at(chunk * (source.chunk_size_hint() or CHUNK_SIZE))
+    if weights is None:
+        return None
+    ids = source.component_ids()
+    named = zip((c.name for c in source.components), weights.tolist(), strict=True)
+    return {ids[name]: weight for name, weight in named if weight}
 
 
 def streams_of(
@@ -207,44 +275,6 @@ def streams_of(
     return streams
 
 
-def segment_of(
-    plan: Plan,
-    source: WorkSource,
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
-    cache: GroupCache,
-) -> Segment:
-    """Build all stateless steps of a plan; its readers keep decoded row groups in the cache."""
-    operator = functools.partial(_operator, source=source, tokenizers=tokenizers, cache=cache)
-    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
-    return Segment(
-        [[operator(step) for step in segment.steps] for segment in segments],
-        assembly_of(plan).layout,
-        functools.partial(locate, source),
-    )
-
-
-def _operator(
-    step: physical.Step,
-    *,
-    source: WorkSource,
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
-    cache: GroupCache,
-) -> Operator:
-    """Build the operator of a physical step; readers share the cache."""
-    match step:
-        case physical.FetchRows():
-            components = [(number, c) for number, c in enumerate(source.components) if c.read]
-            readers = {
-                c.dataset_id: RowReader(c.dataset, step.columns, payload=step.payload, cache=cache)
-                for c in {c.dataset_id: c for _, c in components}.values()
-            }
-            return FetchRowsOp({number: readers[c.dataset_id] for number, c in components})
-        case physical.TokenizeColumn():
-            return TokenizeColumnOp(step, tokenizers[step])
-        case physical.MeasureRows():
-            return MeasureRowsOp(step)
-
-
 def _pad(
     layout: physical.RowLayout, tokenizers: Mapping[physical.TokenizeColumn, Tokenizer]
 ) -> int | None:
@@ -252,30 +282,6 @@ def _pad(
     ids = [layout.pad_token_id]
     ids += [i for t in tokenizers.values() for i in (t.pad_token_id, t.eos_token_id)]
     return next((i for i in ids if i is not None), None)
-
-
-def locate(source: WorkSource, refs: Refs) -> str:
-    """Name the first of some rows for an error message."""
-    if not len(refs):
-        return "no row"
-    component = source.components[int(refs.component[0])]
-    shard = component.dataset.shards[int(refs.shard[0])]
-    return f"dataset {component.dataset.name!r}, shard {shard.name!r}, row {int(refs.row[0])}"
-
-
-def _naming(source: WorkSource) -> Naming:
-    component_ids = source.component_ids()
-    # Several components may read one dataset, whose shards are named once.
-    shard_ids = {c.dataset_id: c.dataset.ids() for c in source.components}
-    sizes = np.array([len(ids) for ids in shard_ids.values()], np.int64)
-    first_shard = dict(zip(shard_ids, (np.cumsum(sizes) - sizes).tolist(), strict=True))
-    return Naming(
-        component_id=np.array([component_ids[c.name] for c in source.components], np.int32),
-        dataset_id=np.array([c.dataset_id for c in source.components], np.int64),
-        shard_id=np.concatenate(list(shard_ids.values())).astype(np.int64),
-        first_shard=np.array([first_shard[c.dataset_id] for c in source.components], np.int64),
-        chunk_size=source.chunk_size_hint() or CHUNK_SIZE,
-    )
 
 
 def _group_bytes(source: WorkSource) -> float:

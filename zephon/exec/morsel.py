@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import ExecutionError
+from zephon.exec.block import Lost
 from zephon.io.fields import TOKENS
 from zephon.work.refs import Refs
 
@@ -26,12 +27,77 @@ class Morsel:
     columns: what was read or made for them, one entry a reference, no nulls.
     payload: the whole rows, where a step keeps them.
     measures: what functions of the user made of each row, by name, each of shape [rows], int64.
+    frame: columns of any type that expressions work on, with nulls; None: there are none.
+    lost: draws of which no row is left.
+    faults: rows that are bad, and what is wrong with each, where that is no error before they have
+        passed a filter; by position.
     """
 
     refs: Refs
     columns: pa.RecordBatch
     payload: Payload | None = None
     measures: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    frame: pa.RecordBatch | None = None
+    lost: Lost = field(default_factory=Lost.none)
+    faults: Mapping[int, str] = field(default_factory=dict)
+
+    def part(self, first: int, stop: int) -> Morsel:
+        """Return rows [first, stop) as they are."""
+        return Morsel(
+            refs=self.refs.slice(first, stop),
+            columns=self.columns.slice(first, stop - first),
+            payload=None if self.payload is None else self.payload.take(np.arange(first, stop)),
+            measures={name: values[first:stop] for name, values in self.measures.items()},
+            frame=None if self.frame is None else self.frame.slice(first, stop - first),
+            lost=self.lost,
+            faults={row - first: why for row, why in self.faults.items() if first <= row < stop},
+        )
+
+    def keep(self, kept: NDArray[np.int64], reason: int) -> Morsel:
+        """Return some of the rows, in order.
+
+        The children of a draw are numbered anew, so that they stay 0, 1, 2, ..., the last marked.
+
+        Args:
+            kept: positions, ascending, shape [kept], int64.
+            reason: why the others go: ``FILTERED`` or ``DROPPED``.
+        """
+        refs = self.refs
+        if len(kept) == len(refs):
+            return self
+        stays = np.zeros(len(refs), bool)
+        stays[kept] = True
+        begins = np.concatenate([[True], refs.last_child[:-1]]) if len(refs) else stays
+        draw = np.cumsum(begins) - 1
+        left = np.bincount(draw[kept], minlength=int(draw[-1]) + 1)
+        gone = np.flatnonzero(begins)[left == 0]
+        lost = Lost(refs.take(gone), np.full(len(gone), reason, np.int8))
+        found, some = refs.take(kept), left[left > 0]
+        ends = np.cumsum(some)
+        last = np.zeros(len(kept), bool)
+        last[ends - 1] = True
+        child = (np.arange(len(kept)) - np.repeat(ends - some, some)).astype(np.int32)
+        faults = self.faults
+        if faults:
+            place = {int(old): new for new, old in enumerate(kept.tolist())}
+            faults = {place[old]: why for old, why in faults.items() if old in place}
+        indices = pa.array(kept)
+        return Morsel(
+            refs=replace(found, child=child, last_child=last),
+            columns=_taken(self.columns, indices, len(kept)),
+            payload=None if self.payload is None else self.payload.take(kept),
+            measures={name: values[kept] for name, values in self.measures.items()},
+            frame=None if self.frame is None else _taken(self.frame, indices, len(kept)),
+            lost=self.lost.joined(lost),
+            faults=faults,
+        )
+
+
+def _taken(columns: pa.RecordBatch, indices: pa.Array, rows: int) -> pa.RecordBatch:
+    if not columns.num_columns:
+        return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
+    arrays = [column.take(indices) for column in columns.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=columns.schema.names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from zephon.errors import DataError
 from zephon.exec.morsel import Morsel
 
 
@@ -13,13 +14,25 @@ class RowError(Exception):
     row: position among the rows that the operator was given.
     problem: what is wrong, to be followed by the place of the row.
     way_out: what to do, the end of the message.
+    step: how the message calls the step; None: as the operator is called.
+    kind: which error to make of it, where it has no cause.
     """
 
-    def __init__(self, row: int, problem: str, way_out: str) -> None:
+    def __init__(
+        self,
+        row: int,
+        problem: str,
+        way_out: str,
+        *,
+        step: str | None = None,
+        kind: type[DataError] = DataError,
+    ) -> None:
         super().__init__(row, problem, way_out)
         self.row = row
         self.problem = problem
         self.way_out = way_out
+        self.step = step
+        self.kind = kind
 
 
 class Operator(ABC):
@@ -30,6 +43,9 @@ class Operator(ABC):
     """
 
     label: str  # how messages call the step
+
+    def close(self) -> None:  # noqa: B027 - most operators build nothing
+        """Let go of what was built for running; the next run builds it anew."""
 
     @abstractmethod
     def run(self, rows: Morsel) -> Morsel:

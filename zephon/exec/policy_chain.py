@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import OptimizerError
+from zephon.exec.floors import Floor
 from zephon.exec.policies import (
     Apart,
     BestFit,
@@ -24,25 +25,20 @@ from zephon.exec.policies import (
     Windows,
     Wrap,
 )
+from zephon.exec.source_facts import SourceFacts
 from zephon.planner import physical
-from zephon.planner.compiler import Plan
-from zephon.planner.tree import source_first
 from zephon.work.source import WorkSource
 
 
-def chain_of(plan: Plan, source: WorkSource) -> Chain:
-    """Build the policies of a plan; all lanes share them."""
+def chain_of(floor: Floor, source: WorkSource | SourceFacts) -> Chain:
+    """Build the policies of a floor; all lanes share them."""
     names = tuple(component.name for component in source.components)
-    passed = (physical.Segment, physical.AssembleRows, physical.AssembleBatch, physical.StackRows)
-    nodes = [node for node in source_first(plan.physical) if not isinstance(node, passed)]
-    return Chain([_policy(node, names) for node in nodes])
+    return Chain([_policy(node, names) for node in floor.policies])
 
 
-def measures_of(plan: Plan) -> tuple[str, ...]:
+def measures_of(floor: Floor) -> tuple[str, ...]:
     """Name what functions of the user make of each row for the policies."""
-    segments = [n for n in source_first(plan.physical) if isinstance(n, physical.Segment)]
-    steps = [step for segment in segments for step in segment.steps]
-    return tuple(step.name for step in steps if isinstance(step, physical.MeasureRows))
+    return tuple(step.name for step in floor.steps() if isinstance(step, physical.MeasureRows))
 
 
 def _policy(node: physical.PhysicalNode, names: tuple[str, ...]) -> Policy[Any]:

@@ -13,7 +13,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from zephon.exec.counting import MeasureCount, SegmentCount
-from zephon.exec.launch import assembly_of, segment_of, workers_of
+from zephon.exec.launch import assembly_of, workers_of
+from zephon.exec.parts import segment_of
 from zephon.exec.runners import InlineRunner, ThreadsRunner
 from zephon.exec.tokenizers import Tokenizer
 from zephon.io.group_cache import GroupCache

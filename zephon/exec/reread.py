@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,56 +10,92 @@ from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
 from zephon.exec.block import Block
-from zephon.exec.lane_run import LaneRun
-from zephon.exec.rows import UNREAD
-from zephon.exec.segment import Segment
+from zephon.exec.remote_segment import RemoteSegment
+from zephon.exec.rows import UNREAD, HeldRows
+from zephon.exec.segment import Segment, Window
+from zephon.exec.windows import windows_of
+from zephon.work.lane_stream import LaneStream
 from zephon.work.refs import Refs
 
 
-def read_again(segment: Segment, run: LaneRun, seqs: NDArray[np.int64]) -> None:
+def read_again(
+    segment: Segment | RemoteSegment,
+    streams: Sequence[LaneStream],
+    held: HeldRows,
+    seqs: NDArray[np.int64],
+) -> None:
     """Give the unread among these documents their tokens, through the segment that made them.
 
     Args:
         segment: the stateless steps of the plan.
-        run: the lane that holds the documents.
+        streams: where the lane draws from, or its strands.
+        held: holds the documents.
         seqs: arrival numbers, in any order, any number of times.
 
     Raises:
         CheckpointError: a document is not there any more, or has another length than when the
             checkpoint was taken.
     """
-    if not run.held.unread:
-        return
-    part, _, _ = run.held.places(seqs)
-    unread = np.unique(seqs[part == UNREAD])
+    unread = unread_of(held, seqs)
     if not len(unread):
         return
-    known = run.held.known(unread)
+    known = held.known(unread)
     wanted, numbers = known.refs, known.position
     groups = [np.arange(len(unread))]
-    if run.strands is not None:  # documents are numbered within their strand
+    if held.merged:  # documents are numbered within their strand
         strands = np.unique(wanted.component).tolist()
         groups = [np.flatnonzero(wanted.component == strand) for strand in strands]
     parts = [replace(wanted.take(group), ordinal=numbers[group]) for group in groups]
-    draws = [part.take(np.unique(part.ordinal, return_index=True)[1]) for part in parts]
-    blocks = segment.run([part.whole_rows() for part in draws])
+    draws = [_drawn(segment, streams, part, merged=held.merged) for part in parts]
+    blocks = segment.run(draws)
     for group, part, block in zip(groups, parts, blocks, strict=True):
         if block.failure is not None:
             raise block.failure
-        run.held.fill(unread[group], block, _found(run, part, block, unread[group]))
+        found = places_in(block, part, held.lengths(unread[group]))
+        if found is None:
+            raise CheckpointError(
+                f"restore: documents of lane {held.lane} have other lengths than when the "
+                "checkpoint was taken; the data changed under it, restore it with the data it was "
+                "taken from"
+            )
+        held.fill(unread[group], block, found)
 
 
-def _found(run: LaneRun, wanted: Refs, block: Block, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Find each wanted document in a block; the splits of a draw stand side by side, in order."""
+def unread_of(held: HeldRows, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the unread among these documents, each once."""
+    if not held.unread:
+        return seqs[:0]
+    part, _, _ = held.places(seqs)
+    return np.unique(seqs[part == UNREAD])
+
+
+def places_in(block: Block, wanted: Refs, lengths: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Find each wanted document in a block; the splits of a draw stand side by side, in order.
+
+    Args:
+        block: of the draws that they came from.
+        wanted: the documents.
+        lengths: tokens of each.
+
+    Returns:
+        The place of each; None if one is not there, or is another one.
+    """
     found = np.searchsorted(block.refs.ordinal, wanted.ordinal) + wanted.child
     same = int(found.max()) < len(block.refs) and (
         np.array_equal(block.refs.ordinal[found], wanted.ordinal)
         and np.array_equal(block.refs.child[found], wanted.child)
-        and np.array_equal(np.diff(block.offsets)[found], run.held.lengths(seqs))
+        and np.array_equal(np.diff(block.offsets)[found], lengths)
     )
-    if not same:
-        raise CheckpointError(
-            f"restore: documents of lane {run.lane} have other lengths than when the checkpoint "
-            "was taken; the data changed under it, restore it with the data it was taken from"
-        )
-    return found
+    return found if same else None
+
+
+def _drawn(
+    segment: Segment | RemoteSegment, streams: Sequence[LaneStream], wanted: Refs, *, merged: bool
+) -> Refs | Window:
+    """Give the draws of documents, and all that an operator sees together with them."""
+    ordinals, firsts = np.unique(wanted.ordinal, return_index=True)
+    if segment.window == 1:
+        return wanted.take(firsts).whole_rows()
+    stream = streams[int(wanted.component[0]) if merged else 0]
+    refs = windows_of(stream, ordinals, segment.window)
+    return Window(refs, int(ordinals[0]), int(ordinals[-1]) + 1)

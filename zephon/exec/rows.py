@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,13 @@ _COLUMNS, _MERGED_COLUMNS = 11, 13
 _LEAST_DEAD = 4096  # entries; fewer are not worth a clearing
 
 
+class HoldsRows(Protocol):
+    """Something that holds documents of a lane, in ``held``."""
+
+    lane: int
+    held: HeldRows
+
+
 class HeldRows:
     """Documents by arrival number; see the module's first lines.
 
@@ -43,7 +51,7 @@ class HeldRows:
         measures: names of what functions of the user make of each row.
         weights_at: gives the weights in force at a draw and a time of the lane.
 
-    To policies it is ``Documents``.
+    To policies it is ``Documents``. merged: the lane merges strands.
     """
 
     def __init__(
@@ -59,7 +67,7 @@ class HeldRows:
         self.unread = 0
         self.parts: dict[int, Part] = {}
         self._next_part = 0
-        self._merged = strands > 0
+        self.merged = strands > 0
         first = _MERGED_COLUMNS if strands else _COLUMNS
         self._measures = {name: first + number for number, name in enumerate(measures)}
         self._columns = first + len(self._measures)
@@ -90,7 +98,7 @@ class HeldRows:
         table[_LENGTH] = known.length
         if self._measures:
             table[-len(self._measures) :] = known.measures
-        if self._merged:
+        if self.merged:
             table[_POSITION] = known.position
             table[_TIME] = times
         self.unread += len(known)
@@ -194,6 +202,14 @@ class HeldRows:
             self._clear(live)
         return int(length[stays].sum())
 
+    def unread_seqs(self) -> NDArray[np.int64]:
+        """List the documents that are unread; some may not be needed any more."""
+        count = len(self._survivors)
+        size = count + self.next_seq - self._dense_from
+        at = np.flatnonzero(self._table[_PART, :size] == UNREAD)
+        old = at < count
+        return np.concatenate([self._survivors[at[old]], at[~old] + (self._dense_from - count)])
+
     def components(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the component of each document, shape [docs], int64."""
         return self._table[_COMPONENT, self._at(seqs)]
@@ -229,7 +245,7 @@ class HeldRows:
         without tokens come at one time, and only the draw tells them apart.
         """
         at = self._at(seqs)
-        time = self._table[_TIME if self._merged else _ORDINAL, at]
+        time = self._table[_TIME if self.merged else _ORDINAL, at]
         return np.column_stack([self._table[_ORDINAL, at], time])
 
     def known(self, seqs: NDArray[np.int64]) -> Known:
@@ -245,7 +261,7 @@ class HeldRows:
         return Known(
             refs=self._refs(columns),
             length=columns[_LENGTH],
-            position=columns[_POSITION if self._merged else _ORDINAL],
+            position=columns[_POSITION if self.merged else _ORDINAL],
             measures=columns[self._columns - len(self._measures) :],
         )
 

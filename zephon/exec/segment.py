@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, ExecutionError, ShardError, TokenizerError
-from zephon.exec.block import Block, Buffer
+from zephon.exec.block import Block, Buffer, Lost
 from zephon.exec.morsel import Morsel, TokenView, number_view, token_view
 from zephon.exec.operator import Operator, RowError
 from zephon.exec.runners import Handle, InlineRunner, Runner
@@ -19,7 +19,20 @@ from zephon.io.payload import Payload
 from zephon.planner.physical import RowLayout
 from zephon.work.refs import Refs
 
-_Made = tuple[Sequence[Refs], Morsel | None]  # None: a row made a stage fail
+
+class Window(NamedTuple):
+    """Draws of a lane or strand that are run together, and which of them are wanted.
+
+    refs: of whole windows of draws. first, stop: the draws whose documents are kept.
+    """
+
+    refs: Refs
+    first: int
+    stop: int
+
+
+Drawn = Sequence[Refs | Window]
+_Made = tuple[Drawn, Morsel | None]  # None: a row made a stage fail
 
 _NO_COLUMNS = pa.RecordBatch.from_arrays([], names=[])
 
@@ -32,6 +45,13 @@ class Segment:
     A row that makes an operator fail spoils nothing but itself and what follows it in its lane:
     the block is halved until the row is found, the documents before it are kept, and its error
     waits in ``Block.failure`` until the lane gets there.
+
+    Args:
+        stages: operators that run as one task each.
+        layout: which fields documents have.
+        locate: names the first of some rows.
+        window: draws of a lane or strand that must be run together, since an operator sees them as
+            a group; such a group is not halved.
     """
 
     def __init__(
@@ -39,12 +59,15 @@ class Segment:
         stages: Sequence[Sequence[Operator]],
         layout: RowLayout,
         locate: Callable[[Refs], str],
+        *,
+        window: int = 1,
     ) -> None:
         self._stages = [tuple(stage) for stage in stages]
         self._layout = layout
         self._locate = locate
+        self.window = window
 
-    def submit(self, runner: Runner, draw: Callable[[], Sequence[Refs]]) -> Handle[Sequence[Block]]:
+    def submit(self, runner: Runner, draw: Callable[[], Drawn]) -> Handle[Sequence[Block]]:
         """Start the tasks that make blocks of some draws.
 
         Args:
@@ -56,13 +79,27 @@ class Segment:
             handle = runner.submit(partial(self._run_stage, number, handle.result))
         return handle
 
-    def run(self, lanes: Sequence[Refs]) -> Sequence[Block]:
+    def run(self, lanes: Drawn) -> Sequence[Block]:
         """Make blocks of the draws of several lanes on this thread.
 
         Args:
             lanes: consecutive draws, one entry a lane.
         """
         return self.submit(InlineRunner(), lambda: lanes).result()
+
+    def close(self) -> None:
+        """Let operators let go of what they built."""
+        for stage in self._stages:
+            for operator in stage:
+                operator.close()
+
+    def run_rows(self, rows: Morsel) -> Block:
+        """Make a block of rows that are there already, on this thread."""
+        try:
+            made, failure = self._applied(rows), None
+        except Exception:  # found again, and kept for when its lane gets to it
+            made, failure = self._attempt(rows)
+        return self._block(made, failure)
 
     def _run_stage(self, number: int, source: Callable[[], _Made]) -> _Made | Sequence[Block]:
         """Take rows through one stage; after the last one, cut them into blocks."""
@@ -78,11 +115,16 @@ class Segment:
         if not last:
             return lanes, rows
         if rows is None:
-            return [self._block(*self._attempt(refs)) for refs in lanes]
-        return self._split(rows, lanes)
+            attempts = [self._attempt(Morsel(refs_of(entry), _NO_COLUMNS)) for entry in lanes]
+            blocks = [self._block(*attempt) for attempt in attempts]
+        else:
+            blocks = self._split(rows, [refs_of(entry) for entry in lanes])
+        return [
+            _cut(block, entry) if isinstance(entry, Window) else block
+            for block, entry in zip(blocks, lanes, strict=True)
+        ]
 
-    def _apply_all(self, refs: Refs) -> Morsel:
-        rows = Morsel(refs, _NO_COLUMNS)
+    def _applied(self, rows: Morsel) -> Morsel:
         for stage in self._stages:
             rows = self._apply(stage, rows)
         self._check(rows)
@@ -133,8 +175,8 @@ class Segment:
                 raise
             except RowError as exc:
                 place, cause = self._place(rows, exc.row), exc.__cause__
-                kind = DataError if cause is None else ExecutionError
-                text = f"{operator.label}: {exc.problem} on {place}; {exc.way_out}"
+                kind = exc.kind if cause is None else ExecutionError
+                text = f"{exc.step or operator.label}: {exc.problem} on {place}; {exc.way_out}"
                 raise kind(text) from cause
             except Exception as exc:
                 kind = TokenizerError if isinstance(exc, TokenizerError) else ExecutionError
@@ -142,45 +184,59 @@ class Segment:
                 raise kind(f"{operator.label} failed on {where}: {exc}") from exc
         return rows
 
-    def _attempt(self, refs: Refs) -> tuple[Morsel, Exception | None]:
+    def _attempt(self, rows: Morsel) -> tuple[Morsel, Exception | None]:
         """Make as many rows as can be made; return them and the first error."""
         try:
-            return self._apply_all(refs), None
+            return self._applied(rows), None
         except Exception as exc:
-            if len(refs) <= 1:
-                return self._apply_all(Refs.empty()), exc
-        middle = len(refs) // 2
-        left, failure = self._attempt(refs.slice(0, middle))
+            middle = self._middle(rows.refs)
+            if not middle:
+                return self._applied(rows.part(0, 0)), exc
+        left, failure = self._attempt(rows.part(0, middle))
         if failure is not None:
             return left, failure
-        right, failure = self._attempt(refs.slice(middle, len(refs)))
+        right, failure = self._attempt(rows.part(middle, len(rows.refs)))
         return _join(left, right), failure
+
+    def _middle(self, refs: Refs) -> int:
+        """Say where to halve rows, at the edge of a window; 0: they cannot be halved."""
+        middle = len(refs) // 2
+        if self.window == 1 or not middle:
+            return middle
+        windows = refs.ordinal // self.window
+        edges = np.flatnonzero(np.diff(windows)) + 1
+        return int(edges[np.abs(edges - middle).argmin()]) if len(edges) else 0
 
     def _split(self, rows: Morsel, lanes: Sequence[Refs]) -> list[Block]:
         """Cut the rows into blocks, one an entry, that share one buffer."""
         stops = [len(rows.refs)]
         if len(lanes) > 1:
-            stops = _stops(rows.refs, lanes)
+            stops = np.searchsorted(_ranks(rows.refs, lanes), np.arange(1, len(lanes) + 1)).tolist()
+        lost = _lost_of_each(rows.lost, lanes)
         offsets, buffer = self._tokens(rows)
         blocks, first = [], 0
-        for stop in stops:
+        for stop, gone in zip(stops, lost, strict=True):
             payload = self._kept(rows)
             if payload is not None and len(stops) > 1:
                 payload = payload.take(np.arange(first, stop))
             refs = rows.refs.slice(first, stop)
             measures = {name: found[first:stop] for name, found in rows.measures.items()}
             part = offsets[first : stop + 1]
-            blocks.append(Block(refs, buffer, part, payload, measures=measures))
+            blocks.append(Block(refs, buffer, part, payload, measures=measures, lost=gone))
             first = stop
         return blocks
 
     def _block(self, rows: Morsel, failure: Exception | None) -> Block:
         offsets, buffer = self._tokens(rows)
-        return Block(rows.refs, buffer, offsets, self._kept(rows), failure, rows.measures)
+        kept = self._kept(rows)
+        (lost,) = _lost_of_each(rows.lost, [rows.refs])
+        return Block(rows.refs, buffer, offsets, kept, failure, rows.measures, lost)
 
     def _kept(self, rows: Morsel) -> Payload | None:
         """Give whole rows where they are delivered; they may have been read to be measured."""
-        return rows.payload if self._layout.payload else None
+        if self._layout.payload or rows.payload is None:
+            return rows.payload
+        return rows.payload.metas_only() if self._layout.metas and rows.payload.has_metas else None
 
     def _tokens(self, rows: Morsel) -> tuple[NDArray[np.int64], Buffer]:
         """View the token columns; rows without tokens have documents of none."""
@@ -195,9 +251,35 @@ class Segment:
         return offsets, Buffer(columns, size, size)
 
 
-def _drawn(draw: Callable[[], Sequence[Refs]]) -> _Made:
+def _drawn(draw: Callable[[], Drawn]) -> _Made:
     lanes = draw()
-    return lanes, Morsel(Refs.concat(lanes), _NO_COLUMNS)
+    return lanes, Morsel(Refs.concat([refs_of(entry) for entry in lanes]), _NO_COLUMNS)
+
+
+def refs_of(entry: Refs | Window) -> Refs:
+    """Return the references of an entry of some draws."""
+    return entry.refs if isinstance(entry, Window) else entry
+
+
+def _cut(block: Block, window: Window) -> Block:
+    """Leave out documents of draws that were run for the sake of their neighbours."""
+    ordinals = block.refs.ordinal
+    a, b = np.searchsorted(ordinals, [window.first, window.stop]).tolist()
+    lost = block.lost.refs.ordinal
+    kept = np.flatnonzero((window.first <= lost) & (lost < window.stop))
+    if (a, b) == (0, len(ordinals)) and len(kept) == len(lost):
+        return block
+    gone = int(block.offsets[-1] - block.offsets[b] + block.offsets[a] - block.offsets[0])
+    block.buffer.live -= gone
+    return Block(
+        refs=block.refs.slice(a, b),
+        buffer=block.buffer,
+        offsets=block.offsets[a : b + 1],
+        payload=None if block.payload is None else block.payload.take(np.arange(a, b)),
+        failure=block.failure,
+        measures={name: found[a:b] for name, found in block.measures.items()},
+        lost=block.lost.take(kept),
+    )
 
 
 def _from(view: TokenView, first: int) -> NDArray[Any]:
@@ -210,8 +292,8 @@ def _from(view: TokenView, first: int) -> NDArray[Any]:
     return np.concatenate([np.zeros(-shift, view.values.dtype), view.values])
 
 
-def _stops(refs: Refs, entries: Sequence[Refs]) -> list[int]:
-    """Return where the rows of each entry end; entries stand in order and may have none.
+def _ranks(refs: Refs, entries: Sequence[Refs]) -> NDArray[np.int64]:
+    """Say of which entry each row is, shape [rows].
 
     No two entries are of one lane, or each is of one component and no two of one strand.
     """
@@ -224,7 +306,17 @@ def _stops(refs: Refs, entries: Sequence[Refs]) -> list[int]:
         found = found + width * refs.component.astype(np.int64)
     rank = np.zeros(int(keys.max(initial=0)) + 1, np.int64)
     rank[keys] = filled
-    return np.searchsorted(rank[found], np.arange(1, len(entries) + 1)).tolist()
+    return rank[found]
+
+
+def _lost_of_each(lost: Lost, entries: Sequence[Refs]) -> list[Lost]:
+    """Give each entry its lost draws, in the order of its draws."""
+    if not len(lost):
+        return [lost] * len(entries)
+    ranks = _ranks(lost.refs, entries) if len(entries) > 1 else np.zeros(len(lost), np.int64)
+    order = np.lexsort((lost.refs.ordinal, ranks))
+    stops = np.cumsum(np.bincount(ranks, minlength=len(entries))).tolist()
+    return [lost.take(order[a:b]) for a, b in zip([0, *stops], stops, strict=False)]
 
 
 def _join(left: Morsel, right: Morsel) -> Morsel:
@@ -235,4 +327,5 @@ def _join(left: Morsel, right: Morsel) -> Morsel:
         columns[0] if columns else left.columns,
         Payload.concat(payloads) if payloads else None,
         {n: np.concatenate([left.measures[n], right.measures[n]]) for n in left.measures},
+        lost=left.lost.joined(right.lost),
     )

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.exec.block import Block
-from zephon.exec.history import Arrivals, LaneState
+from zephon.exec.arrivals import REASONS, Arrivals
+from zephon.exec.block import Block, Known, Lost
+from zephon.exec.history import LaneState
 from zephon.exec.policies.due_documents import StrandDocuments
 from zephon.exec.policies.token_merge import MergePoint, TokenMerge
 from zephon.exec.rows import HeldRows
@@ -54,6 +55,7 @@ class Strands:
         self._first_draw = self.ordinal
         self._live = self._state.live
         self._sizes: dict[int, NDArray[np.int64]] = {}  # documents of each waiting draw
+        self._lost: dict[int, _LostDraws] = {}  # of each strand that has any
         self._failures: dict[int, Exception] = {}
         self._weights: tuple[Courses, NDArray[np.float64]] | None = None
 
@@ -80,6 +82,10 @@ class Strands:
     def live(self) -> list[int]:
         """List the strands that may still give documents."""
         return np.flatnonzero(self._live).tolist()
+
+    def drawn(self, strand: int) -> int:
+        """Count the draws of a strand up to its last document that was merged."""
+        return self._state.queues[strand].next_draw
 
     def waiting(self, strand: int) -> int:
         """Count the documents of a strand that wait to be merged."""
@@ -127,6 +133,8 @@ class Strands:
         if block.failure is not None:
             self._failures[strand] = block.failure
             read = int(refs.ordinal[-1]) + 1 if len(refs) else self._state.queues[strand].read
+        if len(block.lost):
+            self._lost.setdefault(strand, _LostDraws()).add(block.lost)
         known = self._known(strand, refs, np.diff(block.offsets))
         self._held.wait(strand, block)
         self._rule.add(self._state, strand, known, read)
@@ -150,6 +158,25 @@ class Strands:
             first = self._held.append_merged(counts, place, ordinals, began)
         self._drop_finished()
         return first
+
+    def skipped(self, known: Known) -> NDArray[np.int64]:
+        """Count the draws that gave no document before each of some documents; they are drawn now.
+
+        Args:
+            known: documents that were merged, in order.
+
+        Returns:
+            so many by ``REASONS``, at the first document of each draw, shape [reasons, docs].
+        """
+        counts = np.zeros((len(REASONS), len(known)), np.int64)
+        if self._lost:
+            component = known.refs.component
+            first = np.diff(known.refs.ordinal, prepend=-1) != 0
+            for strand, lost in self._lost.items():
+                mine = np.flatnonzero(first & (component == strand))
+                if len(mine):
+                    counts[:, mine] = lost.before(known.position[mine])
+        return counts
 
     def drawn_again(self, state: LaneState) -> Refs:
         """Give the references of a log's documents; splits are not told apart."""
@@ -226,3 +253,28 @@ class Strands:
             for strand in np.flatnonzero(self._live & ~live).tolist():
                 self._held.drop_waiting(strand)
             self._live = live
+
+
+class _LostDraws:
+    """The draws of a strand that gave no document and do not count as drawn yet, in order."""
+
+    def __init__(self) -> None:
+        self._position = np.empty(0, np.int64)
+        self._reason = np.empty(0, np.int8)
+
+    def add(self, lost: Lost) -> None:
+        """Add draws that come after all others; in any order."""
+        order = np.argsort(lost.refs.ordinal)
+        self._position = np.concatenate([self._position, lost.refs.ordinal[order]])
+        self._reason = np.concatenate([self._reason, lost.reason[order]])
+
+    def before(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Count those before each of some draws, by reason, and forget them."""
+        stops = np.searchsorted(self._position, positions)
+        last = int(stops[-1])
+        counts = []
+        for reason in REASONS:
+            total = np.concatenate([[0], np.cumsum(self._reason[:last] == reason)])
+            counts.append(np.diff(total[stops], prepend=0))
+        self._position, self._reason = self._position[last:], self._reason[last:]
+        return np.array(counts, np.int64)

@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from zephon.exec.block import Block
 from zephon.exec.filling import Filling, Sizes, filling_of
 from zephon.exec.lane_run import LaneRun
+from zephon.exec.remote_segment import RemoteSegment
 from zephon.exec.runners import Handle, Runner
-from zephon.exec.segment import Segment
-from zephon.work.refs import Refs
+from zephon.exec.segment import Drawn, Segment, Window
+from zephon.exec.windows import whole_windows, windows_of
 from zephon.work.source import LaneStream
 
 TASK_BYTES = 3 << 20
@@ -61,7 +64,7 @@ class Supply:
     def __init__(
         self,
         runner: Runner,
-        segment: Segment,
+        segment: Segment | RemoteSegment,
         lanes: Sequence[LaneRun],
         *,
         row_bytes: float,
@@ -78,17 +81,27 @@ class Supply:
         self._task_bytes = min(FIRST_TASK_BYTES, self._most_task_bytes)
         self._tasks: list[Handle[Sequence[Block]]] = []
         self._coming: dict[int, deque[_Coming]] = {run.lane: deque() for run in lanes}
-        self._merges = any(run.strands is not None for run in lanes)
-        kinds = max((len(run.intakes) for run in lanes), default=1)
+        bottoms = [run.bottom for run in lanes]
+        self._merges = any(run.strands is not None for run in bottoms)
+        kinds = max((len(run.intakes) for run in bottoms), default=1)
         self._sizes = Sizes(row_bytes, component_bytes or [row_bytes] * kinds)
-        self._fillings = {run.lane: filling_of(run, self._sizes, lane_bytes) for run in lanes}
+        self._fillings = {run.lane: filling_of(run, self._sizes, lane_bytes) for run in bottoms}
 
     def pull(self, run: LaneRun) -> None:
-        """Push the lane's next blocks, or end the lane; waits for a worker.
+        """Bring the lane on: push its next blocks, or end it; waits for a worker.
+
+        Where an operator of the user stands under the lane, that gets the rows first which are
+        there for it.
 
         Raises:
             Exception: what the lane's first bad row raises, once all rows before it are placed.
         """
+        if run.failure is None and run.advance():
+            return
+        for floor in run.floors():
+            if floor.failure is not None:
+                raise floor.failure
+        run = run.bottom
         coming, wanted = self._coming[run.lane], run.wants
         if run.failure is not None:
             raise run.failure
@@ -105,7 +118,8 @@ class Supply:
         blocks = share.handle.result()
         for portion in share.portions:
             block = blocks[portion.index]
-            self._sizes.learn(portion.intake, portion.draws, block.tokens)
+            documents = len(block.refs)
+            self._sizes.learn(portion.intake, portion.draws, block.tokens, documents)
             run.push(block, portion.intake, portion.draws)
         self._fillings[run.lane].measure()
 
@@ -151,10 +165,12 @@ class Supply:
         shares: list[list[_Portion]] = [[] for _ in lanes]
         for index, (number, place, draws) in enumerate(places):
             intake = lanes[place].run.intakes[number]
+            draws = whole_windows(intake.next_draw, draws, intake.left, self._segment.window)
             ranges.append((intake.stream, intake.next_draw, draws))
             intake.next_draw += draws
             shares[place].append(_Portion(number, draws, index))
-        handle = self._segment.submit(self._runner, partial(_draw, tuple(ranges)))
+        draw = partial(_draw, tuple(ranges), self._segment.window)
+        handle = self._segment.submit(self._runner, draw)
         if self._runner.lookahead:
             self._tasks.append(handle)
         for filling, portions in zip(lanes, shares, strict=True):
@@ -166,5 +182,11 @@ class Supply:
         return held + self._task_bytes <= self._budget
 
 
-def _draw(ranges: Sequence[tuple[LaneStream, int, int]]) -> list[Refs]:
-    return [stream.draw(first, draws) for stream, first, draws in ranges]
+def _draw(ranges: Sequence[tuple[LaneStream, int, int]], window: int) -> Drawn:
+    if window == 1:
+        return [stream.draw(first, draws) for stream, first, draws in ranges]
+    found = []
+    for stream, first, draws in ranges:  # an operator sees whole windows
+        wanted = np.arange(first, first + draws)
+        found.append(Window(windows_of(stream, wanted, window), first, first + draws))
+    return found

@@ -10,11 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, processors
 
+from tests.exec.operators.morsels import children, lineages, payload_of
 from zephon.errors import ExecutionError, TokenizerError
+from zephon.exec.block import Lost
 from zephon.exec.morsel import TOKENS, Morsel, token_view
 from zephon.exec.operators.tokenize_column import TokenizeColumnOp
 from zephon.exec.tokenizers import load_tokenizer
+from zephon.io.made_rows import MadeRecords
 from zephon.planner import physical
+from zephon.types import SampleMeta
 from zephon.work.refs import Refs
 
 TEXT = pa.large_string()
@@ -44,6 +48,8 @@ def loaded(reference):
 
 
 class Payload:
+    has_metas = False
+
     def __init__(self, rows):
         self.rows = rows
 
@@ -266,3 +272,25 @@ def test_a_slice_of_a_column_is_encoded_as_such(loaded):
     part = Morsel(whole.refs.slice(1, 3), whole.columns.slice(1, 2))
     everything = lists(TokenizeColumnOp(node(), loaded).run(whole))
     assert lists(TokenizeColumnOp(node(), loaded).run(part)) == everything[1:3]
+
+
+def test_rows_that_say_who_they_are_go_on_when_they_are_split(loaded):
+    metas = [SampleMeta((0, 0, n), 0, 0, n, lineage=(4,)) for n in range(3)]
+    source = MadeRecords([{"n": n} for n in range(3)], metas)
+    ends = np.array([False, True, True])
+    rows = morsel(["abcde", "a", ""], payload_of(source, 3))
+    rows = replace(rows, refs=replace(rows.refs, ordinal=np.array([0, 0, 1]), last_child=ends))
+    for keep, below in ((True, [{"n": 0}, {"n": 0}, {"n": 1}, {"n": 2}]), (False, [{}] * 4)):
+        chosen = node(
+            max_length=3, split_long_samples=True, special_tokens="none", keep_payload=keep
+        )
+        made = TokenizeColumnOp(chosen, loaded).run(rows)
+        assert lineages(made) == [(4, 0), (4, 1), (4,), (4,)]
+        assert children(made) == [(0, 0, False), (0, 1, False), (0, 2, True), (1, 0, True)]
+        assert made.payload.rows() == below
+    assert TokenizeColumnOp(node(), loaded).run(rows).payload.meta(0) == metas[0]
+
+
+def test_draws_that_are_lost_stay_lost(loaded):
+    lost = Lost(morsel(["x"]).refs, np.array([1], np.int8))
+    assert TokenizeColumnOp(node(), loaded).run(replace(morsel(["ab"]), lost=lost)).lost is lost

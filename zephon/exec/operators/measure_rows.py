@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zephon.exec.morsel import Morsel, TokenView, number_view
+from zephon.exec.morsel import Morsel, number_view
 from zephon.exec.operator import Operator, RowError
+from zephon.exec.operators.whole_rows import each_row
 from zephon.planner import physical
-from zephon.tensors import as_container
 
 _MOST = int(np.iinfo(np.int64).max)
 
@@ -42,9 +42,8 @@ class MeasureRowsOp(Operator):
         step = self._step
         found = None if step.function is not None else self._column_lengths(rows)
         if found is None:
-            count = len(rows.refs)
-            views = self._views(rows)
-            values = [self._measured(rows, views, row) for row in range(count)]
+            each = each_row(rows, step.token_fields, step.masks, step.container)
+            values = [self._measured(payload, row) for row, payload in enumerate(each)]
             found = np.array(values, np.int64 if step.name == "length" else np.float64)
         elif step.name == "weight":
             found = found.astype(np.float64)
@@ -59,14 +58,8 @@ class MeasureRowsOp(Operator):
             return np.diff(number_view(column).offsets)
         return pc.call_function("utf8_length", [column]).to_numpy().astype(np.int64)
 
-    def _views(self, rows: Morsel) -> dict[str, TokenView]:
-        here = set(rows.columns.schema.names)
-        names = [name for name in self._step.token_fields if name in here]
-        return {name: number_view(rows.columns.column(name)) for name in names}
-
-    def _measured(self, rows: Morsel, views: Mapping[str, TokenView], row: int) -> int | float:
+    def _measured(self, payload: Any, row: int) -> int | float:
         function = self._step.function
-        payload = self._payload(rows, views, row)
         if function is None:
             return self._checked(self._length_of_field(payload, row), row)
         try:
@@ -75,23 +68,6 @@ class MeasureRowsOp(Operator):
             problem = f"the function raised {type(exc).__name__}: {exc}"
             raise RowError(row, problem, "mend the function or the row") from exc
         return self._checked(value, row)
-
-    def _payload(self, rows: Morsel, views: Mapping[str, TokenView], row: int) -> Any:
-        """Make the row as a record would have it, from copies."""
-        whole = {} if rows.payload is None else rows.payload.row(row)
-        if not views:
-            return whole
-        step = self._step
-        made: dict[str, Any] = {}
-        length = 0
-        for name, view in views.items():
-            start, stop = view.offsets[row : row + 2].tolist()
-            length = stop - start
-            # As in a record: int64, whatever the column has.
-            made[name] = as_container(view.values[start:stop].astype(np.int64), step.container)
-        for name in step.masks:
-            made[name] = as_container(np.ones(length, np.int64), step.container)
-        return {**(whole if isinstance(whole, dict) else {}), **made}
 
     def _length_of_field(self, payload: Any, row: int) -> Any:
         field = self._step.field

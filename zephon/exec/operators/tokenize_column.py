@@ -5,8 +5,6 @@ Everything runs on whole columns. A row's tokens depend on its own text alone.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -14,9 +12,11 @@ from numpy.typing import NDArray
 from zephon.errors import ExecutionError, TokenizerError
 from zephon.exec.morsel import TOKENS, Morsel
 from zephon.exec.operator import Operator
+from zephon.exec.operators.splits import split_refs
 from zephon.exec.tokenizers import Tokenizer
 from zephon.exec.tokenizers.brackets import bracket, cut, pad
 from zephon.exec.tokenizers.encoder import Encoded
+from zephon.io.made_rows import split_records
 from zephon.planner import physical
 
 INPUT_IDS, ATTENTION_MASK = "input_ids", "attention_mask"
@@ -65,19 +65,25 @@ class TokenizeColumnOp(Operator):
             suffix=self._suffix,
             max_length=node.max_length if node.truncation else None,
         )
-        refs, payload = rows.refs, rows.payload if node.keep_payload else None
-        measures = rows.measures
+        refs, payload, measures, frame = rows.refs, rows.payload, rows.measures, rows.frame
+        if payload is not None and not node.keep_payload:
+            payload = payload.metas_only() if payload.has_metas else None
         if node.split_long_samples and node.max_length is not None:
             cuts = cut(made.offsets, node.max_length)
             made = Encoded(made.values, cuts.offsets)
             if len(cuts.parent) != len(refs):
-                refs = replace(refs.take(cuts.parent), child=cuts.child, last_child=cuts.last)
-                payload = None if payload is None else payload.take(cuts.parent)
+                refs = split_refs(refs, cuts.parent)
+                if payload is not None and payload.has_metas:
+                    payload = split_records(payload, cuts.parent, cuts.child, cuts.last)
+                elif payload is not None:
+                    payload = payload.take(cuts.parent)
                 measures = {name: found[cuts.parent] for name, found in measures.items()}
+                frame = None if frame is None else frame.take(pa.array(cuts.parent))
         mask: NDArray[np.int32] | None = None
         if self._pad_id is not None and node.max_length is not None:
             made, mask = pad(made, length=node.max_length, pad_id=self._pad_id)
-        return Morsel(refs, self._columns(made, mask), payload, measures)
+        columns = self._columns(made, mask)
+        return Morsel(refs, columns, payload, measures, frame=frame, lost=rows.lost)
 
     def _texts(self, rows: Morsel) -> pa.LargeStringArray:
         names = rows.columns.schema.names

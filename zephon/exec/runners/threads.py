@@ -28,25 +28,28 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _SharedPool:
-    """The process's pool, and how many runners use it."""
+class ThreadPool:
+    """Threads, and how many runners use them; they start with the first and end with the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._users = 0
 
     def enter(self) -> ThreadPoolExecutor:
+        """Begin to use the threads."""
         with self._lock:
             self._users += 1
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(
-                    max_workers=max(2, min(usable_cores(), MOST_THREADS)),
+                    max_workers=self._size,
                     thread_name_prefix=THREAD_NAME,
                 )
             return self._pool
 
     def leave(self) -> None:
+        """End it; with the last user the threads end."""
         with self._lock:
             self._users -= 1
             if self._users:
@@ -68,19 +71,20 @@ def _on_worker() -> bool:
     return threading.current_thread().name.startswith(THREAD_NAME)
 
 
-_POOL = _SharedPool()
+_POOL = ThreadPool(max(2, min(usable_cores(), MOST_THREADS)))
 os.register_at_fork(after_in_child=_POOL.forget)
 
 
 class ThreadsRunner(Runner):
-    """At most ``workers`` tasks at once, on the shared pool."""
+    """At most ``workers`` tasks at once, on the pool of the process or on one of their own."""
 
     lookahead = True
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, threads: ThreadPool = _POOL) -> None:
         self.workers = workers
         self._lock = threading.Condition()
-        self._pool: ThreadPoolExecutor | None = _POOL.enter()
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = threads.enter()
         self._waiting: deque[tuple[Future, Callable[[], object]]] = deque()
         self._claimed = 0  # tasks handed to the pool and not finished
         self._running = 0
@@ -112,7 +116,7 @@ class ThreadsRunner(Runner):
                 with self._lock:
                     self._lock.wait_for(lambda: not self._running)
         finally:
-            _POOL.leave()
+            self._threads.leave()
 
     def _start_next(self, finished: int) -> None:
         with self._lock:

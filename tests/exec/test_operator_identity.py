@@ -1,0 +1,66 @@
+"""What a checkpoint knows operators by: their class, its source, and what they were given."""
+
+import json
+
+import pytest
+
+from zephon.exec.operator_identity import identity_of_operator
+from zephon.ops import BaseOp, OpContext, OpTraits
+
+
+class Keep(BaseOp):
+    def __init__(self, least=1):
+        super().__init__()
+        self.least = least
+
+    def traits(self):
+        return OpTraits(preserves_cursor_order=True)
+
+    def process_many(self, elems):
+        return [each for each in elems if each.payload["n"] >= self.least]
+
+
+class KeepMore(Keep):
+    @property
+    def more(self):
+        return self.least + 1
+
+
+def test_equal_operators_are_one_and_what_they_were_given_counts():
+    assert identity_of_operator(Keep(2)) == identity_of_operator(Keep(2))
+    assert identity_of_operator(Keep(2)) != identity_of_operator(Keep(3))
+    assert identity_of_operator(Keep(2))["kept"] == {"least": 2}
+    assert json.loads(json.dumps(identity_of_operator(Keep()))) == identity_of_operator(Keep())
+
+
+def test_where_it_stands_does_not_count():
+    op = Keep()
+    op.setup(OpContext({}))
+    assert identity_of_operator(op) == identity_of_operator(Keep())
+
+
+def test_methods_count_those_of_the_classes_above_too():
+    own, derived = (identity_of_operator(each)["methods"] for each in (Keep(), KeepMore()))
+    assert list(own) == ["__init__", "process_many", "traits"]
+    assert list(derived) == ["__init__", "more", "process_many", "traits"]
+    assert derived["process_many"] == own["process_many"]
+    assert "source" in own["process_many"]
+
+
+def test_another_body_is_another_operator():
+    def other(self, elems):
+        return elems
+
+    changed = type("Keep", (Keep,), {"process_many": other, "__module__": Keep.__module__})
+    names = [identity_of_operator(each)["operator"] for each in (Keep(), changed())]
+    assert names[0] == names[1]
+    assert identity_of_operator(changed()) != identity_of_operator(Keep())
+
+
+def test_what_cannot_be_told_is_said():
+    class Unknown:
+        pass
+
+    with pytest.warns(RuntimeWarning, match="Unknown"):
+        found = identity_of_operator(Keep(Unknown()))
+    assert found["kept"]["least"]["opaque"] is True

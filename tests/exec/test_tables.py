@@ -1,0 +1,36 @@
+"""Delivered rows as a table: a column a field, whatever holds the values."""
+
+import numpy as np
+import pytest
+import torch
+
+from zephon.errors import DataError
+from zephon.exec.tables import table_of
+from zephon.types import SampleBatch, SampleMeta, SampleRecord
+
+
+def record(payload, row=0):
+    return SampleRecord(SampleMeta(sample_id=(0, 0, row), lane_id=0, chunk_id=0), payload)
+
+
+def test_records_and_batches_give_rows():
+    table = table_of([record({"a": 1}), SampleBatch([record({"a": 2, "b": "x"}), record({})])])
+    assert table.to_pydict() == {"a": [1, 2, None], "b": [None, "x", None]}
+
+
+@pytest.mark.parametrize("values", [[1, 2], np.array([1, 2]), torch.tensor([1, 2]), (1, 2)])
+def test_lists_come_from_whatever_holds_them(values):
+    assert table_of([record({"ids": values})]).to_pydict() == {"ids": [[1, 2]]}
+
+
+def test_a_row_that_is_no_dict_stands_in_a_column_of_its_own():
+    assert table_of([record("text"), record("more")]).to_pydict() == {"value": ["text", "more"]}
+
+
+def test_no_rows_give_no_columns():
+    assert table_of([]).num_columns == 0
+
+
+def test_values_without_one_type_are_refused_by_the_name_of_the_field():
+    with pytest.raises(DataError, match="the values of field 'odd' must have one type"):
+        table_of([record({"odd": 1}), record({"odd": "one"})])

@@ -1,0 +1,172 @@
+"""What went into a lane: documents, draws that gave none, and what is counted of both.
+
+In a lane whose draws come in order, a draw that gave no document is an entry of its own, with minus
+the reason as its length. In a lane that merges strands such a draw has no place of its own: it
+counts with the next document of its strand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.exec.block import DROPPED, FILTERED, MERGED, Known, Lost
+from zephon.work.refs import Refs
+
+REASONS = (FILTERED, DROPPED, MERGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What was pushed at once; arrays of shape [entries].
+
+    ordinal: the draw of the lane. length: tokens of a document; minus the reason of a draw that
+    gave none. position: the draw of the strand; in a lane that merges none, the same as
+    ``ordinal``. measures: what functions of the user made of documents, 0 of other entries, shape
+    [measures, entries]. skipped: in a lane that merges strands, the draws of the strand right
+    before that gave no document, by ``REASONS``, at the first document of each draw, shape
+    [reasons, entries]; in another, shape [0, entries]. refs: who they are, where nothing can draw
+    them again.
+    """
+
+    ordinal: NDArray[np.int64]
+    component: NDArray[np.int32]
+    length: NDArray[np.int64]
+    position: NDArray[np.int64]
+    measures: NDArray[np.int64]
+    skipped: NDArray[np.int64]
+    refs: Refs | None = None
+
+    def __len__(self) -> int:
+        return len(self.ordinal)
+
+    @classmethod
+    def none(cls, *, measures: int = 0, merged: bool = False, with_refs: bool = False) -> Arrivals:
+        """Return no entries."""
+        nothing = np.empty(0, np.int64)
+        tables = (np.empty((rows, 0), np.int64) for rows in (measures, len(REASONS) * merged))
+        refs = Refs.empty() if with_refs else None
+        return cls(nothing, np.empty(0, np.int32), nothing, nothing, *tables, refs=refs)
+
+    @classmethod
+    def in_order(cls, known: Known, lost: Lost, *, with_refs: bool = False) -> Arrivals:
+        """Put the draws of a block that gave no document among its documents.
+
+        Args:
+            known: the documents, in the order of their draws.
+            lost: the other draws, in any order.
+            with_refs: keep references.
+        """
+        refs, length, measures = known.refs, known.length, known.measures
+        if len(lost):
+            refs = Refs.concat([refs, lost.refs])
+            order = np.argsort(refs.ordinal, kind="stable")
+            refs = refs.take(order)
+            length = np.concatenate([length, -lost.reason.astype(np.int64)])[order]
+            measures = np.pad(measures, ((0, 0), (0, len(lost))))[:, order]
+        ordinal, skipped = refs.ordinal, np.empty((0, len(length)), np.int64)
+        kept = refs if with_refs else None
+        return cls(ordinal, refs.component, length, ordinal, measures, skipped, kept)
+
+    @classmethod
+    def merged(cls, known: Known, skipped: NDArray[np.int64]) -> Arrivals:
+        """Make entries of the documents that a merge let arrive."""
+        refs = known.refs
+        return cls(
+            refs.ordinal, refs.component, known.length, known.position, known.measures, skipped
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Arrivals]) -> Arrivals:
+        """Put entries one after another; there is at least one part."""
+        refs = [part.refs for part in parts if part.refs is not None]
+        return cls(
+            *(
+                np.concatenate([getattr(part, name) for part in parts], axis=-1)
+                for name in ("ordinal", "component", "length", "position", "measures", "skipped")
+            ),
+            refs=None if len(refs) < len(parts) else Refs.concat(refs),
+        )
+
+    @property
+    def is_document(self) -> NDArray[np.bool_]:
+        """Say which entries are documents, shape [entries]."""
+        return self.length >= 0
+
+    def some(self, keep: NDArray[np.bool_] | slice) -> Arrivals:
+        """Return some entries, in order."""
+        return Arrivals(
+            self.ordinal[keep],
+            self.component[keep],
+            self.length[keep],
+            self.position[keep],
+            self.measures[:, keep],
+            self.skipped[:, keep],
+            None if self.refs is None else _some(self.refs, keep),
+        )
+
+    def documents(self) -> Arrivals:
+        """Return the entries that are documents."""
+        keep = self.is_document
+        return self if keep.all() else self.some(keep)
+
+
+def _some(refs: Refs, keep: NDArray[np.bool_] | slice) -> Refs:
+    return refs.slice(keep.start, keep.stop) if isinstance(keep, slice) else refs.take(keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a lane has drawn of each component; arrays of shape [components], int64.
+
+    rows: all draws. tokens: of the documents. filtered, dropped: draws that gave no document.
+    """
+
+    rows: NDArray[np.int64]
+    tokens: NDArray[np.int64]
+    filtered: NDArray[np.int64]
+    dropped: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, components: int) -> Counts:
+        """Return the counts of a lane that has drawn nothing."""
+        return cls(*(np.zeros(components, np.int64) for _ in range(4)))
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        return iter((self.rows, self.tokens, self.filtered, self.dropped))
+
+    def plus(self, other: Counts) -> Counts:
+        """Add up the counts of two lanes."""
+        return Counts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def after(self, arrivals: Arrivals) -> Counts:
+        """Return the counts when these have been drawn, too; all splits of a draw are among them.
+
+        New arrays where they differ.
+        """
+        component, length = arrivals.component, arrivals.length
+        first = np.diff(arrivals.ordinal, prepend=-1) != 0
+        counts = replace(self, rows=self.rows + self._sums(component[first]))
+        if len(arrivals.skipped):
+            if arrivals.skipped.any():
+                lost = [self._sums(component, each) for each in arrivals.skipped]
+                counts = counts._with_lost(lost)
+                counts = replace(counts, rows=counts.rows + sum(lost))
+        elif len(length) and int(length.min()) < 0:
+            counts = counts._with_lost([self._sums(component[length == -why]) for why in REASONS])
+            length = np.maximum(length, 0)
+        return replace(counts, tokens=self.tokens + self._sums(component, length))
+
+    def _with_lost(self, lost: Sequence[NDArray[np.int64]]) -> Counts:
+        filtered, dropped = (lost[REASONS.index(why)] for why in (FILTERED, DROPPED))
+        return replace(self, filtered=self.filtered + filtered, dropped=self.dropped + dropped)
+
+    def _sums(
+        self, component: NDArray[np.integer], amounts: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """Add up amounts, or ones, of each component."""
+        width = len(self.rows)
+        return np.bincount(component, weights=amounts, minlength=width).astype(np.int64)

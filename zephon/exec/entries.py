@@ -1,0 +1,48 @@
+"""From the floors of a plan to what stands between them when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from zephon.exec.assemble import Assembler
+from zephon.exec.custom_steps import custom_step
+from zephon.exec.entry import Entry
+from zephon.exec.floors import Floor
+from zephon.exec.parts import Materials, naming_of, segment_on, services_of
+from zephon.exec.policy_chain import chain_of, measures_of
+from zephon.exec.relay_rows import RowsOfRecords
+from zephon.planner.physical import RowLayout
+
+
+def entries_of(
+    floors: Sequence[Floor],
+    materials: Materials,
+    pad_token_id: Callable[[RowLayout], int | None],
+) -> list[Entry]:
+    """Build the ways into all floors but the first, lowest first.
+
+    Args:
+        floors: of a plan, lowest first.
+        materials: what operators are made of.
+        pad_token_id: says which id pads rows of a layout.
+    """
+    source, entries = materials.source, []
+    naming = naming_of(source)
+    for below, floor in pairwise(floors):
+        if floor.entry is None:
+            continue
+        step = custom_step(floor.entry.op, services_of(materials))
+        pad = pad_token_id(below.layout)
+        entries.append(
+            Entry(
+                step=step,
+                every=0 if step.snapshots else floor.entry.every,
+                assembler=Assembler(below.layout, naming, pad_token_id=pad),
+                rows=RowsOfRecords(naming, step.label),
+                segment=segment_on(floor, materials),
+                chain=chain_of(floor, source),
+                measures=measures_of(floor),
+            )
+        )
+    return entries

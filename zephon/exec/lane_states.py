@@ -1,0 +1,312 @@
+"""A lane's state as JSON values: what ``history`` remembers of it, and what lies under it.
+
+Integer arrays are delta-coded, stored in the narrowest type, and compressed with zstd.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.errors import CheckpointError
+from zephon.exec.arrivals import REASONS, Arrivals, Counts
+from zephon.exec.block import Known
+from zephon.exec.history import Below, LaneState, Tick
+from zephon.exec.kept_rows import Interval, KeptRows
+from zephon.exec.policies import AT_END, Held, Units
+from zephon.exec.policies.token_merge import MergePoint
+from zephon.io.formats.zstd_module import zstd
+from zephon.work.refs import Refs
+
+_WIDTHS = ("i1", "i2", "i4", "i8")
+_MERGE_FIELDS = ("position", "base", "live")
+_COUNTS = ("rows", "tokens", "filtered", "dropped")
+_REF_FIELDS = ("component", "shard", "row", "pass_index", "ordinal", "child", "last_child")
+
+
+def lane_to_dict(state: LaneState) -> dict[str, Any]:
+    """Write one lane's state as JSON values."""
+    tick, log = state.tick, state.log
+    seqs = np.concatenate([np.empty(0, np.int64), *(held.units.seq for held in tick.stages)])
+    _, firsts, label = np.unique(seqs, return_index=True, return_inverse=True)
+    known = tick.known.take(firsts)
+    sizes = np.cumsum([len(held.units.seq) for held in tick.stages])
+    labels = np.split(label, sizes[:-1]) if len(sizes) else []
+    saved: dict[str, Any] = {
+        "rows": state.rows,
+        "last_draw": state.last_draw,
+        "ended": state.ended,
+        "tick": tick.ordinal,
+        "tick_rows": tick.rows,
+        "documents": _known_to_dict(known, merged=tick.merge is not None),
+        "stages": [
+            _stage_to_dict(held, label) for held, label in zip(tick.stages, labels, strict=True)
+        ],
+        "drawn": {name: pack(getattr(tick.counts, name)) for name in _COUNTS},
+        "log": {
+            "ordinal": pack(log.ordinal),
+            "component": pack(log.component),
+            "length": pack(log.length),
+            "measures": [pack(measure) for measure in log.measures],
+        },
+    }
+    if tick.merge is not None:
+        saved["log"]["skipped"] = [pack(each) for each in log.skipped]
+        saved["merge"] = {name: pack(getattr(tick.merge, name)) for name in _MERGE_FIELDS}
+    if state.source is not None:
+        saved["source"] = state.source
+    if state.below is not None:
+        refs = Refs.empty() if log.refs is None else log.refs
+        saved["log"]["refs"] = _refs_to_dict(refs)
+        saved["below"] = _below_to_dict(state.below)
+    return saved
+
+
+def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
+    """Read one lane's state back.
+
+    Raises:
+        CheckpointError: a part is missing or does not fit the others.
+    """
+    try:
+        drawn = saved["drawn"]
+        merge = _merge_from_dict(saved["merge"]) if "merge" in saved else None
+        log = _log_from_dict(saved["log"], merge)
+        known = _known_from_dict(lane, saved["documents"], merge)
+        stages = tuple(_stage_from_dict(stage) for stage in saved["stages"])
+        labels = np.concatenate([np.empty(0, np.int64), *(held.units.seq for held in stages)])
+        counts = Counts(*(unpack(drawn[name]) for name in _COUNTS))
+        _same_sizes(*counts)
+        if merge is not None:
+            _same_sizes(*(getattr(merge, name) for name in _MERGE_FIELDS), counts.rows)
+        below = _below_from_dict(lane, saved["below"]) if "below" in saved else None
+        if below is not None:
+            refs = _refs_from_dict(lane, saved["log"]["refs"])
+            _same_sizes(refs.ordinal, log.ordinal)
+            log = replace(log, refs=refs)
+        return LaneState(
+            rows=int(saved["rows"]),
+            last_draw=int(saved["last_draw"]),
+            tick=Tick(
+                ordinal=int(saved["tick"]),
+                rows=int(saved["tick_rows"]),
+                stages=stages,
+                known=known.take(labels),
+                counts=counts,
+                merge=merge,
+            ),
+            log=log,
+            ended=bool(saved["ended"]),
+            source=saved.get("source"),
+            below=below,
+        )
+    except (KeyError, IndexError, TypeError, ValueError) as exc:
+        raise CheckpointError(
+            f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}; "
+            "restore an earlier one"
+        ) from exc
+
+
+def _below_to_dict(below: Below) -> dict[str, Any]:
+    rows = KeptRows.concat([interval.rows() for interval in below.intervals]).distinct()
+    sizes = [size for interval in below.intervals for size in interval.sizes()]
+    merged = below.lane.tick.merge is not None
+    saved: dict[str, Any] = {
+        "lane": lane_to_dict(below.lane),
+        "final": below.final,
+        "intervals": pack(np.array([interval.first for interval in below.intervals], np.int64)),
+        "groups": pack(np.array([len(interval) for interval in below.intervals], np.int64)),
+        "snapshots": [interval.snapshot for interval in below.intervals],
+        "rows": pack(np.array(sizes, np.int64)),
+        "documents": _known_to_dict(rows.known, merged=merged),
+        "units": _units_to_dict(rows.units, rows.units.seq),
+    }
+    if below.weights is not None:
+        saved["weights"] = [pack(each.view(np.int64)) for each in below.weights.T.copy()]
+    return saved
+
+
+def _below_from_dict(lane: int, saved: Mapping[str, Any]) -> Below:
+    under = lane_from_dict(lane, saved["lane"])
+    known = _known_from_dict(lane, saved["documents"], under.tick.merge)
+    units = _units_from_dict(saved["units"])
+    if len(units.seq) and int(units.seq.max()) >= len(known):
+        raise ValueError("rows of documents that are not there")
+    firsts, groups, sizes = (unpack(saved[name]) for name in ("intervals", "groups", "rows"))
+    snapshots = saved["snapshots"]
+    _same_sizes(firsts, groups, snapshots)
+    if int(groups.sum()) != len(sizes) or int(sizes.sum()) != len(units):
+        raise ValueError("the groups of rows do not fit the rows")
+    rows, stops = KeptRows(units, known), np.cumsum(sizes).tolist()
+    parts = [rows.rows(a, b) for a, b in zip([0, *stops], stops, strict=False)]
+    ends = np.cumsum(groups).tolist()
+    weights = [unpack(each).view(np.float64) for each in saved.get("weights", ())]
+    return Below(
+        lane=under,
+        intervals=tuple(
+            Interval(first, snapshot, parts[a:b])
+            for first, snapshot, a, b in zip(
+                firsts.tolist(), snapshots, [0, *ends], ends, strict=False
+            )
+        ),
+        final=bool(saved["final"]),
+        weights=np.array(weights).T if weights else None,
+    )
+
+
+def _stage_to_dict(held: Held, label: NDArray[np.int64]) -> dict[str, Any]:
+    numbers = {name: pack(values) for name, values in held.numbers.items()}
+    return {**_units_to_dict(held.units, label), "numbers": numbers}
+
+
+def _units_to_dict(units: Units, label: NDArray[np.int64]) -> dict[str, Any]:
+    return {
+        "sizes": pack(np.diff(units.splits)),
+        "document": pack(label),
+        "start": pack(units.start),
+        "length": pack(units.length),
+    }
+
+
+def _stage_from_dict(saved: Mapping[str, Any]) -> Held:
+    numbers = {name: unpack(values) for name, values in saved["numbers"].items()}
+    return Held(_units_from_dict(saved), numbers)
+
+
+def _units_from_dict(saved: Mapping[str, Any]) -> Units:
+    sizes = unpack(saved["sizes"])
+    document, start, length = (unpack(saved[name]) for name in ("document", "start", "length"))
+    _same_sizes(document, start, length)
+    splits = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if (sizes < 0).any() or int(splits[-1]) != len(document) or (document < 0).any():
+        raise ValueError("a step's units do not fit its pieces")
+    return Units(splits, document, start, length, np.full(len(sizes), AT_END))
+
+
+def _known_to_dict(known: Known, *, merged: bool) -> dict[str, Any]:
+    saved = {
+        "length": pack(known.length),
+        "measures": [pack(measure) for measure in known.measures],
+        **_refs_to_dict(known.refs),
+    }
+    return {**saved, "position": pack(known.position)} if merged else saved
+
+
+def _known_from_dict(lane: int, saved: Mapping[str, Any], merge: MergePoint | None) -> Known:
+    refs, length = _refs_from_dict(lane, saved), unpack(saved["length"])
+    position = refs.ordinal if merge is None else unpack(saved["position"])
+    measures = [unpack(measure) for measure in saved["measures"]]
+    _same_sizes(length, position, refs.ordinal, *measures)
+    return Known(refs, length, position, _table(measures, len(length)))
+
+
+def _refs_to_dict(refs: Refs) -> dict[str, Any]:
+    return {name: pack(getattr(refs, name)) for name in _REF_FIELDS}
+
+
+def _refs_from_dict(lane: int, saved: Mapping[str, Any]) -> Refs:
+    refs = {name: unpack(saved[name]) for name in _REF_FIELDS}
+    _same_sizes(*refs.values())
+    return Refs(
+        lane=np.full(len(refs["row"]), lane, np.int32),
+        component=refs["component"].astype(np.int32),
+        shard=refs["shard"],
+        row=refs["row"],
+        pass_index=refs["pass_index"].astype(np.int32),
+        ordinal=refs["ordinal"],
+        child=refs["child"].astype(np.int32),
+        last_child=refs["last_child"].astype(bool),
+    )
+
+
+def _table(rows: Sequence[NDArray[np.int64]], width: int) -> NDArray[np.int64]:
+    return np.array(rows, np.int64).reshape(len(rows), width)
+
+
+def _log_from_dict(saved: Mapping[str, Any], merge: MergePoint | None) -> Arrivals:
+    ordinal, component = unpack(saved["ordinal"]), unpack(saved["component"]).astype(np.int32)
+    length = unpack(saved["length"])
+    measures = [unpack(measure) for measure in saved["measures"]]
+    least = -max(REASONS) if merge is None else 0
+    if len(length) and int(length.min()) < least:
+        raise ValueError(f"a document of {length.min()} tokens")
+    position, skipped = ordinal, []
+    if merge is not None:
+        skipped = [unpack(each) for each in saved["skipped"]]
+        position = _positions(ordinal, component, merge, skipped)
+    _same_sizes(ordinal, component, length, position, *measures)
+    table, gaps = (_table(rows, len(length)) for rows in (measures, skipped))
+    return Arrivals(ordinal, component, length, position, table, gaps)
+
+
+def _same_sizes(*arrays: Sequence[Any] | NDArray[Any]) -> None:
+    if len({len(array) for array in arrays}) != 1:
+        raise ValueError("lengths differ")
+
+
+def _merge_from_dict(saved: Mapping[str, str]) -> MergePoint:
+    position, base, live = (unpack(saved[name]) for name in _MERGE_FIELDS)
+    if (position < 0).any() or (base < 0).any() or not np.isin(live, (0, 1)).all():
+        raise ValueError("its merge stands nowhere")
+    return MergePoint(position, base, live.astype(bool))
+
+
+def _positions(
+    ordinal: NDArray[np.int64],
+    component: NDArray[np.int32],
+    merge: MergePoint,
+    lost: Sequence[NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Find the draw of its strand of each document: behind those that gave none before it."""
+    _same_sizes(ordinal, component, *lost)
+    if len(lost) != len(REASONS) or any((each < 0).any() for each in lost):
+        raise ValueError("the draws between its documents are not told")
+    skipped = np.sum(lost, axis=0)
+    begins = np.flatnonzero(np.diff(ordinal, prepend=-1))
+    gaps, strand = skipped[begins], component[begins]
+    if int(gaps.sum()) != int(skipped.sum()):
+        raise ValueError("the gaps between its documents are none")
+    order, firsts = _by_strand(strand)
+    steps = gaps[order] + 1
+    total = np.cumsum(steps)
+    start = merge.position[strand[order][firsts]] - (total - steps)[firsts]
+    position = np.empty(len(begins), np.int64)
+    position[order] = total - 1 + np.repeat(start, np.diff(firsts, append=len(order)))
+    return np.repeat(position, np.diff(begins, append=len(ordinal)))
+
+
+def _by_strand(component: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Order draws by strand, and say where each strand begins."""
+    order = np.argsort(component, kind="stable")
+    return order, np.flatnonzero(np.diff(component[order], prepend=-1))
+
+
+def pack(values: NDArray) -> str:
+    """Write integers as text: type, then base64 of zstd of their differences.
+
+    >>> unpack(pack(np.array([5, 6, 7, 1 << 40])))
+    array([            5,             6,             7, 1099511627776])
+    """
+    wide = np.asarray(values).astype(np.int64)
+    delta = np.diff(wide, prepend=0)
+    low, high = (int(delta.min()), int(delta.max())) if len(delta) else (0, 0)
+    kind = next(k for k in _WIDTHS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
+    data = zstd.compress(delta.astype("<" + kind).tobytes())
+    return f"{kind}:{base64.b64encode(data).decode('ascii')}"
+
+
+def unpack(text: str) -> NDArray[np.int64]:
+    """Read what ``pack`` wrote."""
+    kind, _, data = text.partition(":")
+    if kind not in _WIDTHS:
+        raise ValueError(f"integers of type {kind!r}")
+    try:
+        raw = zstd.decompress(base64.b64decode(data, validate=True))
+    except zstd.ZstdError as exc:
+        raise ValueError(str(exc)) from exc
+    return np.cumsum(np.frombuffer(raw, "<" + kind), dtype=np.int64)

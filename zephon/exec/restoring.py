@@ -1,0 +1,125 @@
+"""What a lane finds again when it is restored: the documents of a log, and states of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.errors import CheckpointError
+from zephon.exec.arrivals import Arrivals
+from zephon.exec.history import LaneState
+from zephon.exec.intake import Intake
+from zephon.exec.policies import Chain, Documents, Held, Units
+from zephon.exec.policies.chain import States
+from zephon.exec.strands import Strands
+from zephon.work.lane_stream import LaneStream
+from zephon.work.refs import Refs
+
+
+def resumed(
+    chain: Chain,
+    lane: int,
+    stages: Sequence[Held],
+    seqs: NDArray[np.int64],
+    documents: Documents,
+) -> States:
+    """Rebuild the states of policies.
+
+    Args:
+        chain: the policies.
+        lane: whose states.
+        stages: what each remembers.
+        seqs: arrival number of the document of each piece, policy after policy.
+        documents: what is known of these.
+
+    Raises:
+        CheckpointError: they are states of other policies.
+    """
+    found, at = [], 0
+    for held in stages:
+        units, stop = held.units, at + len(held.units.seq)
+        units = Units(units.splits, seqs[at:stop], units.start, units.length, units.trigger)
+        found.append(Held(units, held.numbers))
+        at = stop
+    try:
+        return chain.resume(lane, found, documents)
+    except (KeyError, IndexError, ValueError) as exc:
+        raise CheckpointError(
+            f"restore: lane {lane} of the checkpoint does not fit the steps of this "
+            f"pipeline: {exc}; it is damaged, restore an earlier one"
+        ) from exc
+
+
+def drawn_again(
+    lane: int, state: LaneState, documents: Arrivals, draws: LaneStream | Strands
+) -> Refs:
+    """Return the references of a log's documents; splits of one draw are its children.
+
+    Args:
+        lane: whose log.
+        state: holds the log.
+        documents: the entries of the log that are documents.
+        draws: where they came from, at the tick; strands go on to the end of the log.
+
+    Raises:
+        CheckpointError: other rows are drawn now.
+    """
+    if documents.refs is not None:
+        return documents.refs
+    ordinals = documents.ordinal
+    if isinstance(draws, Strands):
+        refs = draws.drawn_again(state)
+        draws.roll(state.log, refs)
+    else:
+        refs = _same_draws(lane, state, draws).take(ordinals - state.tick.ordinal)
+    starts = np.flatnonzero(np.diff(ordinals, prepend=-1))
+    sizes = np.diff(starts, append=len(ordinals))
+    child = np.arange(len(ordinals)) - np.repeat(starts, sizes)
+    last = np.zeros(len(ordinals), bool)
+    last[starts + sizes - 1] = True
+    return replace(refs, child=child.astype(np.int32), last_child=last)
+
+
+def _same_draws(lane: int, state: LaneState, stream: LaneStream) -> Refs:
+    """Return the draws from the tick on; refuses a source that draws others now."""
+    first, ordinals = state.tick.ordinal, state.log.ordinal
+    count = int(ordinals[-1]) - first + 1
+    draws = stream.draw(first, count)
+    if len(draws) < count and stream.failure is not None:
+        raise stream.failure
+    if len(draws) == count:
+        same = draws.component[ordinals - first] == state.log.component
+        if same.all():
+            return draws
+    raise CheckpointError(
+        f"restore: lane {lane} draws other rows than when the checkpoint was taken, from "
+        f"draw {first} on; a work source must repeat itself, or restore all of its state"
+    )
+
+
+def set_intakes(
+    intakes: Sequence[Intake],
+    strands: Strands | None,
+    tokens: NDArray[np.int64],
+    state: LaneState,
+) -> None:
+    """Let intakes go on after what is drawn; what was read beyond is read again.
+
+    Args:
+        intakes: of the lane, or of its strands.
+        strands: behind the state; None: the lane merges none.
+        tokens: that each component has emitted, shape [components].
+        state: of the lane.
+    """
+    if strands is None:
+        (intake,) = intakes
+        intake.next_draw = state.last_draw + 1 if state.rows else state.tick.ordinal
+        intake.read = intake.next_draw
+        return
+    drawn = strands.point().position.tolist()
+    for intake, position, emitted in zip(intakes, drawn, tokens.tolist(), strict=True):
+        intake.next_draw = intake.read = position
+        intake.tokens = emitted
