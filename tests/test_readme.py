@@ -14,6 +14,7 @@ import pytest
 from zephon import cli
 from zephon.demo.material import make_code, make_prose, modules
 from zephon.demo.tokenizer import train
+from zephon.steps import Steps
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -84,3 +85,12 @@ def test_every_command_it_names_exists() -> None:
     assert set(re.findall(r"`zephon ([a-z]+)", README)) <= commands
     for module in re.findall(r"python -m (benchmarks\.\w+)", README):
         assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists(), module
+
+
+def test_the_table_of_steps_names_every_call() -> None:
+    """What a user can call to add a step, and nothing else, stands in the first column."""
+    section = README.split("\n## Steps\n")[1].split("\n\n`head(n)`")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    named = re.findall(r"`(\w+)`", "\n".join(rows))
+    calls = {name for name in dir(Steps) if not name.startswith("_")}
+    assert sorted(named) == sorted(calls)
