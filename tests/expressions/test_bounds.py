@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from tests.expressions.known import row_filter
 from zephon.errors import PlanError
 from zephon.expressions import Statistics
+from zephon.expressions.bounds import WholeTest
+from zephon.expressions.taking_apart import test_of as taken_apart
+from zephon.expressions.told import Told
 
 NAN, INF = float("nan"), float("inf")
 DAYS = [date(1969, 12, 31), date(2020, 2, 29), date(2024, 1, 1)]
@@ -127,14 +130,18 @@ def test_no_row_passes_where_bounds_say_so(case, without_low, without_nulls):
         kept = chosen.keeps(frame)
     except Exception:  # a value that the predicate does not take is no kept row
         assume(False)
-    if not chosen.may_keep(about):
+    other = {name: Statistics(None, None, None, told.rows) for name in about}
+    found = chosen.may_keep([other, about, {}, about]).tolist()
+    assert found == [chosen.may_keep([each])[0] for each in (other, about, {}, about)]
+    if not found[1]:
         assert not kept.any()
 
 
 def may(predicate, dtype, low, high, nulls=0, rows=9):
     chosen = row_filter(predicate, fields=(("a", dtype),))
     bounds = (None if v is None else pa.scalar(v, dtype) for v in (low, high))
-    return chosen.may_keep({"a": Statistics(*bounds, nulls, rows)})
+    (found,) = chosen.may_keep([{"a": Statistics(*bounds, nulls, rows)}])
+    return found
 
 
 A, ZERO, FIVE, SEVEN = pl.col("a"), pl.lit(0), pl.lit(5), pl.lit(7)
@@ -195,5 +202,25 @@ def test_booleans_are_bounded_too():
 def test_a_column_that_nobody_speaks_of_may_hold_anything():
     chosen = row_filter(A > 5, pl.col("b") > 5, fields=(("a", pa.int8()), ("b", pa.int8())))
     low = Statistics(pa.scalar(0, pa.int8()), pa.scalar(1, pa.int8()), 0, 3)
-    assert chosen.may_keep({})
-    assert not chosen.may_keep({"b": low})
+    assert chosen.may_keep([{}, {"b": low}, {"a": low}]).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("dtype", [pa.int64(), pa.int8(), pa.uint64(), pa.uint8()], ids=str)
+def test_whole_numbers_are_compared_as_polars_compares_them(dtype, sign):
+    values, constants = KINDS[dtype]
+    groups = [
+        {"a": Statistics(low=pa.scalar(low, dtype), high=pa.scalar(high, dtype), nulls=0, rows=3)}
+        for low in values
+        for high in values
+        if low <= high
+    ]
+    for constant in constants:
+        if not isinstance(constant, int):
+            continue
+        predicate = row_filter(getattr(pl.col("a"), sign)(constant), fields=(("a", dtype),))
+        test = taken_apart(predicate.predicates[0])
+        assert isinstance(test, WholeTest)
+        for some in (groups, groups[:1], [{}, *groups]):
+            found, told = test.may_pass(Told(some)), test.otherwise.may_pass(Told(some))
+            assert found.tolist() == told.tolist()

@@ -62,7 +62,7 @@ def test_a_column_that_is_handed_on_is_known(given, column):
         (K < 5, 'col("k") < 5'),
         ((K < 5) & ((K + 1) * 2 > 0.5), '(col("k") < 5) & (((col("k") + 1) * 2) > 0.5)'),
         ((K + 1).alias("x"), '(col("k") + 1).alias("x")'),
-        (TEXT.str.contains("[(") | (K > 0), 'col("text").str.contains(["[("]) | (col("k") > 0)'),
+        (TEXT.str.contains("[(]") | (K > 0), 'col("text").str.contains(["[(]"]) | (col("k") > 0)'),
         (K.is_in([1, 2]), 'col("k").is_in([[1, 2]])'),
         (pl.col("k", "score") * 2, "k of cs.by_name('k', 'score', require_all=true) * 2"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from tests.expressions.known import FIELDS, step
 from zephon.errors import PlanError
-from zephon.expressions import after, columns_read, drop_step, rename_step
+from zephon.expressions import after, drop_step, rename_step
 
 K = pl.col("k")
 SOME = FIELDS[:2]
@@ -57,15 +57,3 @@ def test_anything_else_is_refused(make, given, message):
 def test_a_field_of_few_rows_must_be_declared():
     with pytest.raises(PlanError, match=r"'text'\?; a field that few rows have is declared"):
         drop_step(("txt",), SOME, False)
-
-
-def test_columns_that_steps_look_at_have_their_names_before_the_first():
-    steps = [
-        step("with_columns", x=K + 1),
-        rename_step({"text": "words", "x": "y"}, (*SOME, ("x", pa.int64())), True),
-        step("filter", pl.col("words") == "a", fields=(("words", pa.large_string()),)),
-    ]
-    assert columns_read(steps) == ("k", "text")
-    assert columns_read(steps, keep=("y", "score")) == ("k", "score", "text")
-    assert columns_read(steps[1:], keep=("y",)) == ("text", "x")
-    assert columns_read(()) == ()

@@ -9,6 +9,7 @@ import pytest
 
 from tests.expressions.known import row_filter
 from zephon.errors import ExecutionError
+from zephon.expressions import Statistics
 
 K, TEXT = pl.col("k"), pl.col("text")
 FRAME = pa.record_batch({"k": [1, None, 3], "text": ["a", "7", "8"], "more": [1, 2, 3]})
@@ -37,3 +38,16 @@ def test_a_predicate_sees_only_rows_for_which_those_before_it_are_true():
     assert row_filter(TEXT != "a", number).keeps(FRAME).tolist() == [False, False, True]
     with pytest.raises(ExecutionError, match=r"strict_cast\(Int64\)\)? > 7 raised conversion from"):
         row_filter(number, TEXT != "a").keeps(FRAME)
+
+
+def test_bounds_prove_nothing_from_the_first_predicate_that_might_raise():
+    low = {"k": Statistics(pa.scalar(0), pa.scalar(3), 0, 3)}
+    never, raises = K < 0, TEXT.cast(pl.Int64) > 0
+    for predicates, kept in (
+        ([never, raises], False),
+        ([TEXT == "a", never, raises], False),
+        ([raises, never], True),
+        ([raises & never], True),
+        ([never & raises], True),  # both sides are computed of every row
+    ):
+        assert row_filter(*predicates).may_keep([low]).tolist() == [kept]

@@ -1,13 +1,15 @@
 """Polars expressions as plan values: compared, hashed, written down, and run on Arrow columns.
 
 ``expression`` holds the values; ``given`` makes them of what a call was given, with ``choosing``
-(selectors) and ``row_by_row`` (what is refused) below it; ``fields`` says what a step leaves;
-``running`` computes; ``row_filter`` says which rows pass, and proves with ``taking_apart`` and
-``bounds`` that none of some can.
+(selectors), ``row_by_row`` and ``categories`` (what is refused, tried on rows of ``made_up``) and
+``refusing`` (how that is said) below it; ``fields`` says what a step leaves; ``running`` computes;
+``row_filter`` says which rows pass, and proves with ``taking_apart``, ``bounds`` and ``told`` that
+none of some can.
 """
 
+from zephon.expressions.arrow_types import no_columns
 from zephon.expressions.expression import ColumnStep, Expression, Statistics
-from zephon.expressions.fields import after, columns_read, drop_step, rename_step
+from zephon.expressions.fields import after, drop_step, rename_step
 from zephon.expressions.given import expression_step, resolve
 from zephon.expressions.row_filter import RowFilter
 from zephon.expressions.running import run
@@ -20,9 +22,9 @@ __all__ = [
     "Statistics",
     "after",
     "cannot_raise",
-    "columns_read",
     "drop_step",
     "expression_step",
+    "no_columns",
     "rename_step",
     "resolve",
     "run",

@@ -9,16 +9,20 @@ import polars as pl
 import pyarrow as pa
 
 _OLDEST = pl.CompatLevel.oldest()
+_FAILURES = (
+    pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, ValueError,
+    TypeError,
+)  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def polars_type(dtype: pa.DataType) -> pl.DataType | None:
     """Name the Polars type that holds the values of an Arrow type; None if there is none."""
-    if any(pa.types.is_decimal256(part) for part in _parts(dtype)):
-        return None  # Polars panics, which would be written to the terminal
+    if any(pa.types.is_decimal256(part) or pa.types.is_map(part) for part in _parts(dtype)):
+        return None  # Polars panics, now or later, which would be written to the terminal
     try:
         found = series(pa.nulls(1, dtype)).dtype
-    except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError):
+    except _FAILURES:
         return None
     return None if arrow_type(found) is None else found
 
@@ -36,7 +40,7 @@ def arrow_type(dtype: pl.DataType) -> pa.DataType | None:
         return None
     try:
         return pl.Series([], dtype=plain(dtype)).to_arrow(compat_level=_OLDEST).type
-    except (pl.exceptions.PolarsError, pa.ArrowException, ValueError, TypeError):
+    except _FAILURES:
         return None
 
 
@@ -51,6 +55,15 @@ def plain(dtype: pl.DataType) -> pl.DataType:
     if isinstance(dtype, pl.Struct):
         return pl.Struct({each.name: plain(_instance(each.dtype)) for each in dtype.fields})
     return dtype
+
+
+def no_columns(rows: int) -> pa.RecordBatch:
+    """Make a batch of so many rows that has no column: one made of none would have no rows.
+
+    >>> no_columns(3).num_rows, no_columns(3).num_columns
+    (3, 0)
+    """
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
 
 
 def series(array: pa.Array) -> pl.Series:

@@ -7,7 +7,9 @@ all are. Only a plain "false" proves anything: null does not, an error neither.
 NaN equals itself and is larger than everything, and files leave it out of their bounds: so no upper
 bound of floats excludes a row that is to be large.
 
-All row groups are tested at once, since Polars takes as long for a hundred bounds as for one.
+All row groups are tested at once, since Polars takes as long for a hundred bounds as for one: a
+quarter of a millisecond, and several where others use the machine. Whole numbers that every type
+holds exactly are compared here, in microseconds.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +26,7 @@ from numpy.typing import NDArray
 
 from zephon.expressions.told import Told
 
-COMPARE: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -121,6 +124,37 @@ class BoundTest(Test):
 
 
 @dataclass(frozen=True, slots=True)
+class WholeTest(Test):
+    """A comparison of a column with a whole number.
+
+    column, sign, number: what is compared. otherwise: the same for any bounds; decides where some
+    are missing, or so large that Polars might round them.
+    """
+
+    column: str
+    sign: str
+    number: int
+    otherwise: BoundTest
+
+    def may_pass(self, told: Told) -> NDArray[np.bool_]:
+        """By the bounds; and not where all are null."""
+        about, number = told.column(self.column), self.number
+        low, high = _whole(about.low), _whole(about.high)
+        if low is None or high is None or abs(number) > _EXACT:
+            return self.otherwise.may_pass(told)
+        match self.sign:
+            case "<" | "<=":
+                found = COMPARE[self.sign](low, number)
+            case ">" | ">=":
+                found = COMPARE[self.sign](high, number)
+            case "==":
+                found = (low <= number) & (number <= high)
+            case _:
+                found = (low != number) | (high != number)
+        return found & ~about.all_null
+
+
+@dataclass(frozen=True, slots=True)
 class AmongTest(Test):
     """Whether values of a column are among some.
 
@@ -154,6 +188,21 @@ class AmongTest(Test):
                 continue
             apart |= _true(found.to_series()).reshape(groups, values)
         return (within | ~apart.all(axis=1)) & ~about.all_null
+
+
+_EXACT = 1 << 53  # up to here all whole numbers are floats, too
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+
+
+def _whole(bounds: pl.Series | None) -> NDArray[np.integer] | None:
+    """Give bounds that are all there, and whole numbers that no conversion rounds, shape [groups].
+
+    Whatever types Polars converts both sides to before it compares, they keep their order.
+    """
+    if bounds is None or bounds.dtype not in _WHOLE or bounds.null_count() or not len(bounds):
+        return None
+    found = bounds.to_numpy()
+    return found if max(-int(found.min()), int(found.max())) <= _EXACT else None
 
 
 _FAILURES = (Exception, pl.exceptions.PanicException)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import polars as pl
 
 from zephon.errors import PlanError
-from zephon.expressions.row_by_row import first_line, shown
+from zephon.expressions.refusing import fitting, shown
 
 _STAND_INS = (
     pl.Null(), pl.Int64(), pl.UInt8(), pl.Float64(), pl.String(), pl.Boolean(), pl.Binary(),
@@ -28,13 +28,8 @@ def outputs(
     Raises:
         PlanError: it does not fit the columns; says what Polars says.
     """
-    try:
+    with fitting(call, expression, schema):
         return dict(pl.LazyFrame(schema=dict(schema)).select(expression).collect_schema())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as exc:
-        raise PlanError(
-            f"{call}: {shown(expression)} does not fit the fields {', '.join(schema)}: "
-            f"{first_line(exc)}; mend the expression, or cast a field"
-        ) from exc
 
 
 def chosen(
@@ -51,7 +46,7 @@ def chosen(
         expression: gives several columns, or takes them.
         fields: what is known; None: of no known type.
         complete: there are no other fields.
-        why: says why a type is not known.
+        why: says that a type is not known, why, and what to do.
 
     Raises:
         PlanError: it might choose a field that nobody knows, or whose type nobody knows.
@@ -79,7 +74,7 @@ def chosen(
             reads = list(fields)
     for name in reads:
         if fields[name] is None:
-            raise PlanError(f"{call}: the type of field {name!r} is not known; {why(name)}")
+            raise PlanError(f"{call}: {why(name)}")
     return tuple(reads)
 
 
@@ -98,7 +93,7 @@ def _check_unknown(
         for stand_in in _STAND_INS:
             found = _tried(expression, {**schema, name: stand_in})
             if found is None or first is None or list(found) != list(first):
-                raise PlanError(f"{call}: the type of field {name!r} is not known; {why(name)}")
+                raise PlanError(f"{call}: {why(name)}")
 
 
 def _tried(expression: pl.Expr, schema: Mapping[str, pl.DataType]) -> dict[str, pl.DataType] | None:

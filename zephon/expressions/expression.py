@@ -69,6 +69,14 @@ def renamed(step: ColumnStep) -> dict[str, str]:
     return {str(old): str(new) for old, new in step.names}  # pyright: ignore[reportGeneralTypeIssues]
 
 
+def changed_by(step: ColumnStep) -> set[str]:
+    """Name the fields that are not what they were; one that is handed on as it is stays."""
+    if step.kind == "rename":
+        names = renamed(step)
+        return {*names, *names.values()}
+    return {each.name for each in step.expressions if each.column != each.name}
+
+
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """What a file says of one column of some rows; None: it does not say, or not for sure.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -85,26 +85,6 @@ def after(
             )
         types = dict(zip(left, types.values(), strict=True))
     return tuple(types.items()), complete
-
-
-def columns_read(steps: Sequence[ColumnStep], keep: Iterable[str] = ()) -> tuple[str, ...]:
-    """List the columns of the frame below the first step that steps look at.
-
-    Args:
-        steps: in order.
-        keep: columns after the last step that are wanted too.
-    """
-    wanted = dict.fromkeys(keep)
-    for step in reversed(steps):
-        if step.kind == "rename":
-            old = {new: old for old, new in renamed(step).items()}
-            wanted = dict.fromkeys(old.get(name, name) for name in wanted)
-        if step.kind in ("select", "with_columns"):
-            made = {each.name for each in step.expressions}
-            wanted = dict.fromkeys(name for name in wanted if name not in made)
-        for each in step.expressions:
-            wanted.update(dict.fromkeys(each.reads))
-    return tuple(sorted(wanted))
 
 
 def _check_there(call: str, name: str, types: Mapping[str, Any], complete: bool) -> None:

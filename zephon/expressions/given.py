@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -12,7 +13,10 @@ from zephon.errors import PlanError, nearest
 from zephon.expressions.arrow_types import arrow_type, polars_type
 from zephon.expressions.choosing import chosen, outputs
 from zephon.expressions.expression import ColumnStep, Expression
-from zephon.expressions.row_by_row import check_rows, shown, written_down
+from zephon.expressions.refusing import fitting, shown
+from zephon.expressions.row_by_row import check_rows, written_down
+
+_EXAMPLE = "such as pl.col('score') > 0.5"
 
 Known = Sequence[tuple[str, pa.DataType | None]]
 """Names and types of fields; None: nobody knows the type."""
@@ -59,14 +63,20 @@ def resolve(
     def reason(name: str) -> str:
         dtype = arrow.get(name)
         if dtype is None:
-            return why(name)
-        return f"Polars holds no {dtype}; drop the field, or read it with map_transform"
+            return f"the type of field {name!r} is not known; {why(name)}"
+        return (
+            f"Polars cannot hold field {name!r}, which is {dtype}; drop the field before, or read "
+            "it with map_transform"
+        )
 
     found: list[Expression] = []
+    known = {name: dtype for name, dtype in types.items() if dtype is not None}
     for expression in _expressions(call, given, named or {}):
-        found += _made(call, expression, types, arrow, complete, reason)
+        with fitting(call, expression, known):
+            found += _made(call, expression, types, arrow, complete, reason)
     if not found:
-        raise PlanError(f"{call}: expected at least one expression, got none; name a column")
+        way_out = f"write one, {_EXAMPLE}" if call == "filter" else "name a column"
+        raise PlanError(f"{call}: expected at least one expression, got none; {way_out}")
     names = [each.name for each in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None and call != "filter":
@@ -80,6 +90,12 @@ def _expressions(
     call: str, given: Iterable[object], named: Mapping[str, object]
 ) -> Iterator[pl.Expr]:
     for each in given:
+        if call == "filter" and _is_mask(each):
+            raise PlanError(
+                "filter: expected a Polars expression, got values of a mask "
+                f"({type(each).__name__}), which belong to no rows here; write a condition on "
+                f"fields, {_EXAMPLE}"
+            )
         if isinstance(each, Iterable) and not isinstance(each, str | bytes | Mapping | pl.Expr):
             yield from (_expression(call, item) for item in each)
         else:
@@ -88,16 +104,26 @@ def _expressions(
         yield _expression(call, each).alias(name)
 
 
+def _is_mask(given: Any) -> bool:
+    """Say whether something holds a value for each of some rows, as a mask does."""
+    if isinstance(given, pl.Series | np.ndarray | pa.Array | pa.ChunkedArray):
+        return True
+    several = isinstance(given, list | tuple) and len(given) > 0
+    return several and all(isinstance(each, bool | np.bool_) for each in given)
+
+
 def _expression(call: str, given: Any) -> pl.Expr:
     if isinstance(given, pl.Expr):
         return given
     if isinstance(given, str) and call != "filter":
         return pl.col(given)
     wanted = "a Polars expression" if call == "filter" else "a Polars expression or a column's name"
-    way_out = "write one, such as pl.col('score') > 0.5"
-    if isinstance(given, bool):
+    way_out = f"write one, {_EXAMPLE}"
+    if isinstance(given, bool | np.bool_):
         way_out = "join conditions with & and |, not with `and`, `or` or a chain of comparisons"
-    elif isinstance(given, int | float | bytes) or given is None:
+    elif call == "filter" and given is None:
+        way_out = "leave the call out to keep all rows"
+    elif call != "filter" and (isinstance(given, int | float | bytes) or given is None):
         way_out = f"for a constant pass pl.lit({given!r})"
     raise PlanError(f"{call}: expected {wanted}, got {given!r}; {way_out}")
 
@@ -153,7 +179,21 @@ def _check_field(
     complete: bool,
     why: Callable[[str], str],
 ) -> None:
-    if complete and name not in types:
-        raise PlanError(f"{call}: no field {name!r}; {nearest(name, types)}")
+    if name not in types:
+        raise PlanError(f"{call}: {_no_field(name, types, complete)}")
     if types.get(name) is None:
-        raise PlanError(f"{call}: the type of field {name!r} is not known; {why(name)}")
+        raise PlanError(f"{call}: {why(name)}")
+
+
+def _no_field(name: str, types: Mapping[str, pl.DataType | None], complete: bool) -> str:
+    """Say that nobody knows a field, which one is meant, and what to do."""
+    head, *inside = name.split(".")
+    if inside and isinstance(types.get(head), pl.Struct):
+        path = "".join(f".struct.field({each!r})" for each in inside)
+        return f"no field {name!r}; what is inside an object is pl.col({head!r}){path}"
+    if complete:
+        return f"no field {name!r}; {nearest(name, types)}"
+    return (
+        f"no field {name!r} is known; {nearest(name, types)}; a field that few rows have is "
+        "declared with schema="
+    )

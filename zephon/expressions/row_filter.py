@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from zephon.expressions.arrow_types import series
 from zephon.expressions.bounds import Test
 from zephon.expressions.expression import Expression, Statistics
 from zephon.expressions.running import passing
-from zephon.expressions.taking_apart import test_of
+from zephon.expressions.taking_apart import cannot_raise, test_of
 from zephon.expressions.told import Told
 
 
@@ -64,6 +65,9 @@ class RowFilter:
     def may_keep(self, groups: Sequence[Mapping[str, Statistics]]) -> NDArray[np.bool_]:
         """Say of which row groups any row may be kept; True unless it is proved that none is.
 
+        A predicate that might raise proves nothing, nor do those after it: which rows it raises for
+        must not depend on how rows are grouped.
+
         Args:
             groups: of each, statistics of columns by name; one that is left out may hold anything.
 
@@ -77,4 +81,4 @@ class RowFilter:
 
     @cached_property
     def _tests(self) -> tuple[Test, ...]:
-        return tuple(test_of(each) for each in self.predicates)
+        return tuple(test_of(each) for each in itertools.takewhile(cannot_raise, self.predicates))

@@ -16,13 +16,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import ExecutionError
-from zephon.expressions.arrow_types import array, polars_type, series
+from zephon.expressions.arrow_types import array, no_columns, polars_type, series
 from zephon.expressions.expression import ColumnStep, Expression, renamed
-from zephon.expressions.row_by_row import first_line
+from zephon.expressions.refusing import first_line
 
 _Columns = Callable[[str], pl.Series]
 
 _ROW = "\0row"  # a column with a value a row, so that constants get as many
+_ZERO = pl.Series(_ROW, [0], dtype=pl.UInt8)
 
 
 def run(
@@ -111,8 +112,8 @@ class _Rows:
                 arrays.append(found if indices is None else found.take(indices))
             else:
                 arrays.append(array(*column))
-        if not arrays:  # a batch made of no columns would have no rows
-            return pa.RecordBatch.from_arrays([pa.nulls(self._rows)], names=["-"]).select([])
+        if not arrays:
+            return no_columns(self._rows)
         return pa.RecordBatch.from_arrays(arrays, names=list(self._columns))
 
     def _series(self, name: str) -> pl.Series:
@@ -180,7 +181,7 @@ def evaluate(expressions: Sequence[Expression], rows: int, column: _Columns) -> 
 
 def _evaluated(expressions: Sequence[Expression], rows: int, column: _Columns) -> list[pl.Series]:
     names = dict.fromkeys(name for each in expressions for name in each.reads)
-    counted = pl.Series(_ROW, np.zeros(rows, np.uint8))
+    counted = _ZERO.new_from_index(0, rows)
     frame = pl.DataFrame([counted, *(column(name) for name in names)])
     plain = [
         each.build().cast(_type(each)).alias(str(number))

@@ -5,6 +5,9 @@ A part is recognized by building it anew and asking Polars whether the two are t
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
 import polars as pl
 
 from zephon.expressions.bounds import (
@@ -16,11 +19,22 @@ from zephon.expressions.bounds import (
     NullTest,
     Test,
     Unknown,
+    WholeTest,
 )
 from zephon.expressions.expression import Expression
 
 _MOST_VALUES = 100
 _CLOSED = ("both", "left", "right", "none")
+_OF_ANY: tuple[Callable[[pl.Expr], pl.Expr], ...] = (
+    pl.Expr.is_null, pl.Expr.is_not_null, pl.Expr.is_nan, pl.Expr.is_not_nan, pl.Expr.not_,
+    lambda inner: inner.str.len_chars(), lambda inner: inner.str.len_bytes(),
+    lambda inner: inner.list.len(),
+)  # fmt: skip
+_OF_TWO: tuple[Callable[[pl.Expr, pl.Expr], pl.Expr], ...] = (
+    operator.and_, operator.or_, operator.xor, pl.Expr.eq_missing, pl.Expr.ne_missing,
+    lambda first, second: first.str.starts_with(second),
+    lambda first, second: first.str.ends_with(second),
+)  # fmt: skip
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
@@ -30,14 +44,56 @@ def test_of(predicate: Expression) -> Test:
 
 
 def cannot_raise(predicate: Expression) -> bool:
-    """Say whether a predicate is made of comparisons alone, which take every value."""
-    return _all_known(test_of(predicate))
+    """Say whether a predicate is made of comparisons and tests alone, which take every value.
+
+    Arithmetic is not among them: decimals and times may be too large.
+    """
+    return not predicate.chooses and _takes_every_value(predicate.build())
 
 
-def _all_known(test: Test) -> bool:
+def compares_literals(expression: pl.Expr) -> bool:
+    """Say whether an expression is made of comparisons of columns with literals alone.
+
+    Such a one surely looks at each row by itself; lists of values count as something else.
+    """
+    return _all_bounds(_taken_apart(expression)) and _ends_in_literals(expression)
+
+
+def _all_bounds(test: Test) -> bool:
     if isinstance(test, Both | Either):
-        return all(_all_known(part) for part in test.parts)
-    return not isinstance(test, Unknown)
+        return all(_all_bounds(part) for part in test.parts)
+    return isinstance(test, BoundTest | NullTest | WholeTest)
+
+
+def _ends_in_literals(expression: pl.Expr) -> bool:
+    """Say whether all that reads no column is a literal, so that nothing is left to chance."""
+    meta = expression.meta
+    if meta.is_column() or meta.is_literal():
+        return True
+    return bool(meta.root_names()) and all(_ends_in_literals(inner) for inner in meta.pop())
+
+
+def _takes_every_value(expression: pl.Expr) -> bool:
+    meta = expression.meta
+    if meta.is_column() or meta.is_literal():
+        return True
+    try:
+        inputs = meta.pop()[::-1]
+    except pl.exceptions.PolarsError:
+        return False
+    match inputs:
+        case [inner]:
+            name = meta.output_name(raise_if_undetermined=False) or ""
+            made = [inner.alias(name), inner.struct.field(name), *(of(inner) for of in _OF_ANY)]
+        case [first, second]:
+            made = [compare(first, second) for compare in (*COMPARE.values(), *_OF_TWO)]
+            if second.meta.is_literal():  # which has been tried already
+                made += [first.is_in(second), first.str.contains(second)]
+        case [column, lower, upper]:
+            made = [column.is_between(lower, upper, closed=closed) for closed in _CLOSED]
+        case _:
+            made = []
+    return any(map(meta.eq, made)) and all(map(_takes_every_value, inputs))
 
 
 def _taken_apart(expression: pl.Expr) -> Test:
@@ -97,6 +153,13 @@ def _compared(column: pl.Expr, sign: str, constant: pl.Expr) -> Test:
     if not column.meta.is_column() or value is None or len(value) != 1 or not _ordinary(value):
         return Unknown()
     name = column.meta.root_names()[0]
+    test = _bounded(name, column, sign, constant)
+    if not value.dtype.is_integer():
+        return test
+    return WholeTest(name, sign, int(value.item()), test)
+
+
+def _bounded(name: str, column: pl.Expr, sign: str, constant: pl.Expr) -> BoundTest:
     expression = COMPARE[sign](column, constant)
     if sign in ("<", "<="):
         return BoundTest(name, low=expression)
@@ -143,12 +206,12 @@ def _constant(expression: pl.Expr) -> pl.Series | None:
         return None
     try:
         return pl.select(expression).to_series()
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
 
 
 def _ordinary(values: pl.Series) -> bool:
-    """Say whether no value is null or NaN, for which comparisons have rules of their own."""
-    if values.null_count() or values.dtype.is_nested():
+    """Say whether no value is null, NaN or a category, which comparisons have own rules for."""
+    if values.null_count() or values.dtype.is_nested() or isinstance(values.dtype, pl.Categorical):
         return False
     return not (values.dtype.is_float() and values.is_nan().any())
