@@ -91,3 +91,9 @@ def test_nothing_becomes_what_it_is_not(value, dtype, message):
     assert exact_column([None, value], dtype) is None
     with pytest.raises(DataError, match=f"^{message}"):
         checked(value, dtype)
+
+
+def test_nulls_in_a_list_stay_a_list_of_nulls():
+    nulls = pa.large_list(pa.null())
+    for dtype, value in ((nulls, [None, None]), (pa.struct([("a", nulls)]), {"a": [None]})):
+        assert checked_column([checked(value, dtype), None], dtype).to_pylist() == [value, None]

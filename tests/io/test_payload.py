@@ -33,6 +33,19 @@ def test_take_lets_go_of_unused_sources():
     assert numbers(rows) == [1, 101, 201]
 
 
+def test_a_part_is_what_take_gives_of_neighbours():
+    sources = [Numbers(0), Numbers(100), Numbers(200)]
+    rows = payload((0, 1), (1, 1), (1, 2), (2, 1), sources=sources)
+    for first in range(5):
+        for stop in range(first, 5):
+            part, taken = rows.part(first, stop), rows.take(np.arange(first, stop))
+            assert numbers(part) == numbers(taken)
+            assert [row["n"] for row in part.rows()] == numbers(taken)
+            assert repr(part) == repr(taken)  # lets go of as many sources
+    alone = payload((0, 1), (0, 5), sources=sources[:1])
+    assert numbers(alone.part(1, 2)) == [5]
+
+
 def test_concat_holds_a_shared_source_once():
     shared = Numbers(0)
     parts = [payload((0, i), sources=[shared]) for i in range(5)]

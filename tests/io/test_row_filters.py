@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.filters_by_hand import frame_of, row_filter
-from zephon.errors import DataError, PlanError
+from zephon.errors import DataError, PlanError, ShardError
 from zephon.io import Dataset, InMemoryShard
 from zephon.io.fields import Column
 from zephon.io.group_cache import GroupCache
@@ -277,9 +277,32 @@ def test_skipped_and_emptied_groups_are_remembered(tmp_path):
     one = Filtered(made("parquet", [rows_of(8)], tmp_path), pl.col("k") < 0)
     one.take()
     assert one.reader.counts() == ReadCounts(skipped=2)
-    assert one.cache.counts().groups == 2
+    assert one.cache.counts().groups == 0  # that nothing is left costs no entry
     one.take()
     assert one.reader.counts() == ReadCounts(skipped=2)
+
+
+def test_a_file_that_changed_is_refused_where_nothing_of_it_is_read(tmp_path):
+    one = Filtered(made("parquet", [rows_of(12)], tmp_path), pl.col("k") < 0)
+    one.take([0, 1])
+    (tmp_path / "0.parquet").write_bytes(b"")
+    assert one.take([2, 3]).columns.num_rows == 0  # of what is known already
+    for _ in range(2):
+        with pytest.raises(ShardError, match="the file must stay as it was"):
+            one.take([2, 4])
+
+
+def test_many_row_groups_of_many_shards_are_told_apart(tmp_path):
+    shards = [[{"k": number * (key + 1), "text": ""} for number in range(150)] for key in range(3)]
+    for key, rows in enumerate(shards):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{key}.parquet", row_group_size=1)
+    one = Filtered(Dataset.from_path("d", tmp_path), pl.col("k") == 140)
+    picks = np.random.default_rng(0).permutation(450)
+    taken = one.take(picks)
+    assert sorted(picks[taken.kept].tolist()) == [140, 220]  # 2 * 70; no 3 * n is 140
+    assert one.reader.counts().skipped == 448
+    one.take(picks[:200])
+    assert one.reader.counts().skipped == 448
 
 
 @pytest.mark.parametrize("payload", [False, True])

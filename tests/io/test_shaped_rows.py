@@ -1,6 +1,6 @@
 """Whole rows after column steps: the row below, without some fields, with computed ones over it."""
 
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -67,13 +67,19 @@ def test_some_rows_are_copied_out():
 
 
 def test_a_row_that_is_no_object_cannot_have_fields():
-    with pytest.raises(DataError, match="a row must be an object with fields to compute,"):
+    with pytest.raises(DataError, match="row 0: a row must be an object with fields to"):
         shaped(["text"], computed=["n"]).row(0)
 
 
 def test_two_fields_of_one_name_are_a_bad_row():
-    with pytest.raises(DataError, match="a row must have no field 'b', since another is"):
-        shaped(new={"a": "b"}).row(0)
+    told = "^dataset 'd', shard '7', row 3: a row must have no field 'b', since another is"
+    below = ObjectRows(BELOW, "dataset 'd', shard '7'", [3, 5, 8])
+    rows = ShapedRows(payload(below, 3), over=True, new={"a": "b"}, computed=COMPUTED.select([]))
+    few, places = rows.some(np.array([2, 0]))
+    for source, index in ((rows, 0), (few, int(places[1]))):
+        with pytest.raises(DataError, match=told):
+            source.row(index)
+        assert source.place(index) == "dataset 'd', shard '7', row 3"
     assert shaped(new={"a": "b"}).row(2) == {"b": 3, "d": None}
 
 
@@ -104,3 +110,11 @@ def test_rows_say_who_they_are_if_those_below_do():
         only = rows.metas_only()
         assert (only.row(1), only.meta(1).sample_id) == ({}, (0, 0, 1))
     assert not shaped().has_metas
+
+
+def test_a_computed_value_that_python_does_not_have_is_refused():
+    computed = pa.record_batch({"d": pa.array([1000, 1001], pa.duration("ns"))})
+    rows = ShapedRows(None, over=False, computed=computed)
+    assert rows.row(0) == {"d": timedelta(microseconds=1)}
+    with pytest.raises(DataError, match=r"^field 'd' must hold what Python has .*lose data: 1001"):
+        rows.row(1)

@@ -29,6 +29,7 @@ from zephon.io.opening import FILE_FORMATS, open_directory
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
 from zephon.io.type_names import declared_types
+from zephon.io.unseen_fields import warn_of_unseen
 
 __all__ = ["Dataset", "InMemoryShard", "Shard"]
 
@@ -100,7 +101,8 @@ class Dataset:
                 object a. A type is one of Arrow, Polars or Python, or a name such as "list<int64>".
                 For JSONL, it is what values must be, without any conversion but from integers to
                 the same floats. For Parquet, it wins over the type that joins all shards. A value
-                that does not fit is an error of its row; null and no value are both null.
+                that does not fit is an error of its row; null and no value are both null. A
+                ``RuntimeWarning`` names fields that neither the first rows nor an index have.
 
         Raises:
             DatasetNotFoundError: nothing lies at the path.
@@ -114,7 +116,7 @@ class Dataset:
         declared = declared_types(name, schema)
         directory = local_directory(name, path)
         opened = open_directory(name, directory, fmt)
-        return cls(
+        made = cls(
             name=name,
             kind=opened.kind,
             path=str(directory),
@@ -124,6 +126,8 @@ class Dataset:
             fields_complete=opened.fields_complete,
             declared=_checked(name, opened.kind, opened.shards, declared),
         )
+        made._warn_of_unseen()
+        return made
 
     @classmethod
     def from_dict(
@@ -149,7 +153,7 @@ class Dataset:
         keys = sorted(int(key) for key in shards)
         described = Shards.of([in_memory_shard(key, shards[key]) for key in keys], directory="")
         fields, complete = FORMATS[Memory.kind].fields(name, described)
-        return cls(
+        made = cls(
             name=name,
             kind=Memory.kind,
             path=None,
@@ -159,6 +163,8 @@ class Dataset:
             fields_complete=complete,
             declared=_checked(name, Memory.kind, described, declared_types(name, schema)),
         )
+        made._warn_of_unseen()
+        return made
 
     @property
     def backend(self) -> Mapping[str, Any]:
@@ -298,6 +304,14 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         made = (self.name, self.kind, self.path, self.shards, self.passed_over, self.shard_ids)
         return Dataset, (*made, self.seen_fields, self.fields_complete, self.declared)
+
+    def _warn_of_unseen(self) -> None:
+        def indexed() -> Mapping[str, Any]:
+            return FORMATS[Jsonl.kind].types(self.name, self.shards)
+
+        names = [name for name, _ in self.declared]
+        seen = [each.name for each in self.seen_fields]
+        warn_of_unseen(self.name, names, seen, indexed if self.kind == Jsonl.kind else tuple)
 
     def _unknown_type(self) -> str:
         if self.kind != Jsonl.kind:

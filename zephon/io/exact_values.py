@@ -44,7 +44,8 @@ def exact_column(values: Sequence[Any], dtype: pa.DataType) -> pa.Array | None:
 
 def checked_column(values: Sequence[Any], dtype: pa.DataType) -> pa.Array:
     """Make a column of values that ``checked`` gave."""
-    return pa.array(values, _wide(dtype)).cast(dtype)
+    wide = pa.array(values, _wide(dtype))
+    return wide if wide.type == dtype else wide.cast(dtype)  # Arrow spoils nulls in lists in casts
 
 
 def checked(value: Any, dtype: pa.DataType) -> Any:

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.io.offsets import indices_of
+
 _SLICE_SHARE = 0.25  # of a group: fewer rows are copied, so that they do not keep all of it
 
 
@@ -26,7 +28,7 @@ def picked_values(columns: Sequence[pa.Array], rows: NDArray[np.int64]) -> list[
     first, count = int(rows[0]), len(rows)
     if count >= _SLICE_SHARE * len(columns[0]) and (rows == np.arange(first, first + count)).all():
         return [column.slice(first, count) for column in columns]
-    indices = pa.array(rows)
+    indices = indices_of(rows)
     return [column.take(indices) for column in columns]
 
 
@@ -37,4 +39,4 @@ def joined_values(
     if not pieces:
         return pa.array([], dtype)
     column = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
-    return column if back is None else column.take(pa.array(back))
+    return column if back is None else column.take(indices_of(back))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from zephon.io.fields import TEXT
 from zephon.io.formats.arrow_columns import number_lists
+from zephon.io.offsets import indices_of
 
 BYTES = pa.large_binary()
 _FEW_ROWS = 8192
@@ -53,7 +54,7 @@ def joined(
         return pa.array([], dtype)
     column = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
     if back is not None:
-        column = column.take(pa.array(back))
+        column = column.take(indices_of(back))
     return of_bytes(column, dtype)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 
@@ -17,3 +18,15 @@ def offsets_of(lengths: NDArray[np.int64] | Sequence[int]) -> NDArray[np.int64]:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def indices_of(rows: NDArray[np.int64]) -> pa.Array:
+    """View positions as Arrow takes them, shape [n], int64.
+
+    ``pa.array`` would import ``numpy.ma`` first, which takes as long as reading some row groups.
+
+    >>> indices_of(np.array([2, 0])).to_pylist()
+    [2, 0]
+    """
+    whole = np.ascontiguousarray(rows, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])

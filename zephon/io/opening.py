@@ -6,10 +6,12 @@ Whatever tells of the shards, they are the same ones in the same order, with the
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +29,7 @@ FILE_FORMATS = {kind: known for kind, known in FORMATS.items() if isinstance(kno
 """The formats that ``fmt`` may name."""
 
 COUNTING_THREADS = 8
+_ALONE_SECONDS = 0.005  # 50 Parquet footers, of which 5 take as long as starting the threads
 
 MANY_FILES = 64
 """From so many on, whoever opens a directory without an index is told of it, once."""
@@ -111,7 +114,8 @@ def count_files(
     listing = list_directory(name, directory, SUFFIXES, fmt)
     known = FILE_FORMATS[listing.kind]
     look = known.described if whole else known.count
-    counted = list((each or each_file)(look, name, directory, listing.files))
+    each = each or partial(each_file, quickly=known.counts_quickly and not whole)
+    counted = list(each(look, name, directory, listing.files))
     shards = Shards.of(counted, directory=str(directory), layouts=known.layouts(counted))
     return opened(name, listing.kind, shards, listing.passed_over)
 
@@ -122,14 +126,31 @@ def each_file(
     directory: Path,
     files: Sequence[str],
     threads: int = COUNTING_THREADS,
+    *,
+    quickly: bool = False,
 ) -> Iterator[Found]:
-    """Look at files, several at a time; give what was found, in the order of the files."""
-    if len(files) == 1:
-        yield look(name, directory / files[0])
+    """Look at files, several at a time; give what was found, in the order of the files.
+
+    Args:
+        look: looks at one.
+        name: of the dataset, for messages.
+        directory: where they are.
+        files: their names.
+        threads: how many files at a time.
+        quickly: a look is expected to take less than a thread takes to start; so there are none
+            while that is so.
+    """
+    began, alone = time.perf_counter(), 0
+    while alone < len(files) and (
+        len(files) == 1 or (quickly and time.perf_counter() - began < _ALONE_SECONDS)
+    ):
+        yield look(name, directory / files[alone])
+        alone += 1
+    if alone == len(files):
         return
-    pool = ThreadPoolExecutor(max(1, min(threads, len(files))), "zephon-count")
+    pool = ThreadPoolExecutor(max(1, min(threads, len(files) - alone)), "zephon-count")
     try:
-        yield from pool.map(lambda file: look(name, directory / file), files)
+        yield from pool.map(lambda file: look(name, directory / file), files[alone:])
     finally:
         pool.shutdown(cancel_futures=True)
 

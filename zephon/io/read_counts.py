@@ -11,8 +11,9 @@ class ReadCounts:
     """What a reader did so far; a row group that left the cache and came again counts again.
 
     read: row groups that were decoded, whole or as far as a filter needed. skipped: row groups of
-    which nothing was read, since the file's statistics prove that no row passes. emptied: of those
-    read, the ones of which no row passed. bytes: of all that was decoded.
+    which nothing was read, since the file's statistics prove that no row passes; each once, as
+    long as that is remembered. emptied: of those read, the ones of which no row passed. bytes: of
+    all that was decoded.
     """
 
     read: int = 0
@@ -36,7 +37,7 @@ class ReadCounter:
         self._counts = ReadCounts()
 
     def add(self, *, read: int = 0, skipped: int = 0, emptied: int = 0, bytes: int = 0) -> None:  # noqa: A002
-        """Add to the counts; once a row group."""
+        """Add to the counts."""
         with self._lock:
             old = self._counts
             self._counts = ReadCounts(

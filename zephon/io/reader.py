@@ -29,7 +29,7 @@ from zephon.io.frames import joined_values
 from zephon.io.gather import joined
 from zephon.io.group_cache import GroupCache
 from zephon.io.kept_group import KeptGroup
-from zephon.io.offsets import offsets_of
+from zephon.io.offsets import indices_of, offsets_of
 from zephon.io.payload import Payload
 from zephon.io.read_counts import ReadCounter, ReadCounts
 from zephon.io.row_filters import FilteredGroups, group_reader
@@ -192,13 +192,20 @@ class RowReader:
         cuts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
         bounds = [0, *cuts.tolist(), len(groups)]
         wanted = groups[bounds[:-1]]
-        shards = (np.searchsorted(self._first_group, wanted, side="right") - 1).tolist()
-        keys = [self._key(*at) for at in zip(wanted.tolist(), shards, strict=True)]
-        indices = pa.array(inside)
+        shards = np.searchsorted(self._first_group, wanted, side="right") - 1
+        numbers: Sequence[int] = range(len(wanted))
+        if isinstance(self._groups, FilteredGroups):
+            excluded = self._groups.excluded(shards, wanted - self._first_group[shards])
+            if excluded.all():
+                return []
+            numbers = np.flatnonzero(~excluded).tolist()
+        keys = {at: self._key(int(wanted[at]), int(shards[at])) for at in numbers}
+        indices = indices_of(inside)
         parts: dict[int, TakenPart] = {}
-        for number in _held_first(self._cache.held(keys)):
+        held = dict(zip(keys, self._cache.held(list(keys.values())), strict=True))
+        for number in sorted(keys, key=lambda at: not held[at]):
             start, stop = bounds[number], bounds[number + 1]
-            group, shard = int(wanted[number]), shards[number]
+            group, shard = int(wanted[number]), int(shards[number])
             read = partial(self._read, shard, group - int(self._first_group[shard]))
             decoded = self._cache.get(keys[number], read, _bytes_of)
             part = inside[start:stop]
@@ -209,7 +216,7 @@ class RowReader:
                 continue
             picks = indices.slice(start, stop - start)
             parts[number] = taken(start, decoded, part, picks, len(self._columns), late)
-        return [parts[number] for number in range(len(keys)) if number in parts]
+        return [parts[number] for number in numbers if number in parts]
 
     def _read(self, shard: int, group: int) -> DecodedGroup | KeptGroup:
         decoded = self._groups.read(shard, group)
@@ -241,10 +248,3 @@ class RowReader:
         row = position - int(self._first_row[shard])
         name = self._dataset.shards[shard].name
         return f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}"
-
-
-def _held_first(held: Sequence[bool]) -> list[int]:
-    """Order groups such that those in memory are read before others push them out."""
-    if len(held) == 1:
-        return [0]
-    return sorted(range(len(held)), key=lambda number: not held[number])

@@ -11,21 +11,23 @@ over good values alone drops it: so the order of predicates does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import PlanError
-from zephon.expressions import RowFilter, Statistics
+from zephon.expressions import RowFilter, cannot_raise
 from zephon.io.dataset import Dataset
+from zephon.io.excluded_groups import ExcludedGroups
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats import FORMATS
 from zephon.io.formats.format import DecodedGroup, Faults, GroupReader, columns_batch, held_bytes
 from zephon.io.formats.parquet import Parquet
 from zephon.io.gather import joined, picked
 from zephon.io.kept_group import KeptGroup, Trial, evaluated, passing
+from zephon.io.offsets import indices_of
 from zephon.io.read_counts import ReadCounter
 
 _COMPACT_SHARE = 0.75  # of a group: with more rows left, a copy saves too little
@@ -73,6 +75,10 @@ class FilteredGroups:
             reads = [_tested(part, frame) for part in parts]
             groups = [group_reader(dataset, read, payload=False) for read in reads]
             self._parts = list(zip(parts, groups, strict=True))
+        # Beyond the first that might raise none proves anything: its rows must be looked at.
+        sure = itertools.takewhile(cannot_raise, keep.predicates)
+        alone = [RowFilter([predicate]) for predicate in sure]
+        self._excluded = ExcludedGroups(alone, self._first, dataset.group_counts())
         everything = self._columns if self._at_once else others
         self._rest = group_reader(dataset, everything, payload=payload)
         self._reads_rest = self._at_once or payload or bool(others)
@@ -80,8 +86,23 @@ class FilteredGroups:
             self._columns, [pa.array([], column.type) for column in self._columns], 0
         )
 
+    def excluded(self, shards: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Find row groups of which nothing need be read: no row passes, as their files prove.
+
+        Args:
+            shards: position of each row group's shard in the dataset's, ascending, shape [groups].
+            groups: its position in that shard's row groups, each once, shape [groups].
+
+        Raises:
+            ShardError: a file cannot be read, or changed since it was counted.
+        """
+        found, new = self._excluded.find(shards, groups)
+        if new:
+            self._counter.add(skipped=new)
+        return found
+
     def read(self, shard: int, group: int) -> KeptGroup:
-        """Decode as much of one row group as must be.
+        """Decode as much of one row group as must be; for those that ``excluded`` does not name.
 
         Args:
             shard: position in the dataset's shards.
@@ -90,9 +111,6 @@ class FilteredGroups:
         Raises:
             ShardError: the file cannot be read, or changed since it was counted.
         """
-        if self._is_excluded(self._first.statistics(shard, group)):
-            self._counter.add(skipped=1)
-            return self._nothing()
         if self._at_once:
             whole = first = self._rest.read(shard, group)
             frame = whole.columns.select(self._tested)
@@ -120,12 +138,6 @@ class FilteredGroups:
         if whole is None or not len(kept):
             return self._nothing()
         return self._kept(kept, whole, trial)
-
-    def _is_excluded(self, told: Mapping[str, Statistics]) -> bool:
-        """Say whether it is proved that a predicate over good values alone drops every row."""
-        return any(
-            set(part.reads) <= told.keys() and not part.may_keep(told) for part, _ in self._parts
-        )
 
     def _bad(
         self, shard: int, group: int, frame: pa.RecordBatch, faults: tuple[Faults, ...]
@@ -171,7 +183,7 @@ class FilteredGroups:
         if len(kept) > _COMPACT_SHARE * rows:
             payload = None if whole.payload is None else (whole.payload, kept)
             return KeptGroup(kept, whole.columns, kept, whole.faults, payload, held, trial)
-        indices = pa.array(kept)
+        indices = indices_of(kept)
         arrays = [
             joined(picked([array], kept, indices), None, array.type)
             for array in whole.columns.columns[: self._typed]
@@ -222,6 +234,8 @@ def _drops(passes: NDArray[np.bool_] | None, bad: Faults) -> bool:
 
 def _rows_of(faults: tuple[Faults, ...]) -> NDArray[np.int64]:
     """List bad rows, ascending, each once."""
+    if not faults:
+        return np.empty(0, np.int64)
     return np.unique(np.concatenate([np.empty(0, np.int64), *(bad.rows for bad in faults)]))
 
 

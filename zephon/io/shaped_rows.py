@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
-from zephon.io.formats.arrow_rows import python_value
+from zephon.io.formats.arrow_values import python_value, unheld
 from zephon.io.list_kinds import in_words
 from zephon.io.payload import Payload, RowSource
 
@@ -70,6 +70,10 @@ class ShapedRows(RowSource):
         below = self._below.take(indices).rows()
         return [self._shaped(*pair) for pair in zip(below, indices.tolist(), strict=True)]
 
+    def place(self, index: int) -> str:
+        """Say where the row below lies."""
+        return "" if self._below is None else self._below.place(index)
+
     def meta(self, index: int) -> SampleMeta:
         """Give what the row below says of itself."""
         if self._below is None:
@@ -98,16 +102,20 @@ class ShapedRows(RowSource):
     def _shaped(self, below: Any, index: int) -> dict[str, Any]:
         made: dict[str, Any] = {}
         if self._over:
-            made = self._renamed(below)
+            made = self._renamed(below, index)
         for name, column in zip(self._computed.schema.names, self._computed.columns, strict=True):
-            made[name] = python_value(column[index])
+            try:
+                made[name] = python_value(column[index])
+            except (ValueError, OverflowError) as exc:
+                problem = unheld(name, column[index], exc)
+                raise DataError(f"{self._located(index)}{problem}") from exc
         return made
 
-    def _renamed(self, below: Any) -> dict[str, Any]:
+    def _renamed(self, below: Any, index: int) -> dict[str, Any]:
         if not isinstance(below, Mapping):
             raise DataError(
-                f"a row must be an object with fields to compute, rename or drop some, got "
-                f"{in_words(below)}; mend or remove the row"
+                f"{self._located(index)}a row must be an object with fields to compute, rename or "
+                f"drop some, got {in_words(below)}; mend or remove the row"
             )
         new = self._new
         kept: list[tuple[str, Any]] = [
@@ -117,7 +125,12 @@ class ShapedRows(RowSource):
         if len(made) < len(kept):
             twice = next(name for old, name in new.items() if old in below and name in below)
             raise DataError(
-                f"a row must have no field {twice!r}, since another is renamed to it, got one; "
-                "drop it before"
+                f"{self._located(index)}a row must have no field {twice!r}, since another is "
+                "renamed to it, got one; rename to another name, or declare the field with "
+                "schema= and drop it before"
             )
         return made
+
+    def _located(self, index: int) -> str:
+        place = self.place(index)
+        return f"{place}: " if place else ""

@@ -16,6 +16,7 @@ from zephon.io.formats.format import DecodedGroup, Faults
 from zephon.io.frames import picked_values
 from zephon.io.gather import picked
 from zephon.io.kept_group import KeptGroup
+from zephon.io.offsets import indices_of
 from zephon.io.payload import Payload, RowSource
 
 _PAYLOAD_SHARE = 0.5  # of a group: fewer rows are copied, so that they do not keep all of it
@@ -124,7 +125,7 @@ def taken_kept(
     return TakenPart(
         start=start,
         found=found,
-        columns=picked(arrays[:typed], rows, pa.array(rows)),
+        columns=picked(arrays[:typed], rows, indices_of(rows)),
         frame=picked_values(arrays[typed:], rows),
         faults=[*_bad(group.faults, rows, late), *raised.items()],
         source=source,

@@ -80,13 +80,14 @@ class MixtureLane(LaneStream):
         courses = stretch.interleave.courses
         time = self._time_of(stretch, ordinal) if courses.bends else 0.0
         piece = courses.piece(time)
-        place = (stretch.start, piece) if courses.is_level(piece) else None
-        if place in self._level:
-            return self._level[place]
+        place = (stretch.start, piece)
+        known = self._level.get(place)
+        if known is not None:
+            return known
         weights = np.zeros(self._components)
         weights[self._numbers] = courses.weights_at(time)
         weights.flags.writeable = False
-        if place is not None:
+        if courses.is_level(piece):
             self._level[place] = weights
         return weights
 

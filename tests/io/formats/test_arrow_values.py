@@ -1,6 +1,7 @@
 """Columns as Python values: the same, of the same types, as value by value."""
 
 import datetime
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -129,10 +130,65 @@ def test_a_bad_row_among_others_is_named():
 
 def test_a_day_that_python_does_not_have_fails_as_alone():
     rows = TableRows(pa.table({"d": pa.array([2932897], pa.int32()).view(pa.date32())}))
-    with pytest.raises(OverflowError) as alone:
+    with pytest.raises(DataError, match="row 0: field 'd' must hold what Python has") as alone:
         rows.row(0)
-    with pytest.raises(OverflowError, match=str(alone.value)):
+    with pytest.raises(DataError, match=re.escape(str(alone.value))):
         rows.rows(np.array([0]))
+
+
+def nanoseconds(dtype, count=None):
+    """A column of such a type with a value of so many nanoseconds; without any, a null."""
+    count = pa.array([count], pa.int64())
+    if pa.types.is_struct(dtype):
+        return pa.StructArray.from_arrays([count.view(dtype[0].type)], fields=list(dtype))
+    if pa.types.is_map(dtype):
+        return pa.MapArray.from_arrays([0, 1], pa.array(["k"]), count.view(dtype.item_type))
+    if pa.types.is_list(dtype):
+        return pa.ListArray.from_arrays([0, 1], count.view(dtype.value_type))
+    if pa.types.is_large_list(dtype):
+        return pa.LargeListArray.from_arrays([0, 1], count.view(dtype.value_type))
+    return count.view(dtype)
+
+
+STAMP = datetime.datetime(1970, 1, 1, 0, 0, 0, 5)
+NANOSECONDS = [
+    (pa.duration("ns"), datetime.timedelta(microseconds=5)),
+    (pa.time64("ns"), datetime.time(0, 0, 0, 5)),
+    (pa.list_(pa.duration("ns")), [datetime.timedelta(microseconds=5)]),
+    (pa.large_list(pa.timestamp("ns")), [STAMP]),
+    (pa.list_(pa.timestamp("ns", "UTC")), [STAMP.replace(tzinfo=datetime.UTC)]),
+    (pa.struct([("x", pa.timestamp("ns"))]), {"x": STAMP}),
+    (pa.map_(pa.string(), pa.time64("ns")), [("k", datetime.time(0, 0, 0, 5))]),
+]
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), NANOSECONDS, ids=str)
+def test_whole_microseconds_become_what_python_has_with_pandas_or_without(dtype, wanted):
+    (found,) = python_values(nanoseconds(dtype, 5000))
+    assert found == wanted
+    assert type(found) is type(wanted)
+    nothing = python_value(nanoseconds(dtype)[0])
+    assert nothing in (None, [None], {"x": None}, [("k", None)])
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), NANOSECONDS, ids=str)
+def test_parts_of_a_microsecond_are_refused_with_their_place(dtype, wanted):
+    table = pa.table({"d": pa.concat_arrays([nanoseconds(dtype, n) for n in (5000, 5001)])})
+    rows = TableRows(table, "dataset 'd', shard 'a'", 10)
+    assert rows.row(0) == {"d": wanted}
+    message = (
+        r"dataset 'd', shard 'a', row 11: field 'd' must hold what Python has a value for, as "
+        r"datetime has whole microseconds, got .*lose data: 5001\); round or cast the field"
+    )
+    with pytest.raises(DataError, match=message):
+        rows.row(1)
+    with pytest.raises(DataError, match=message):
+        rows.rows(np.array([0, 1]))
+
+
+def test_timestamps_keep_their_nanoseconds():
+    column = pa.array([5001], pa.timestamp("ns"))
+    assert python_value(column[0]) == python_values(column)[0] == np.datetime64(5001, "ns")
 
 
 def test_rows_without_columns():

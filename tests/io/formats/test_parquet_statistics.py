@@ -33,7 +33,7 @@ def told(tmp_path):
 def of_file(path, wanted, name="x", group=0):
     footer = pq.read_metadata(path)
     column = Column(name, "any", values=wanted)
-    found = statistics_of(footer, group, footer.schema.to_arrow_schema(), [column])
+    (found,) = statistics_of(footer, [group], footer.schema.to_arrow_schema(), [column])
     return found.get(name)
 
 
@@ -208,7 +208,7 @@ def test_a_schema_that_is_not_the_footers_says_nothing(tmp_path):
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "a.parquet")
     footer = pq.read_metadata(tmp_path / "a.parquet")
     other = pa.schema({"x": pa.int64(), "y": pa.int64()})
-    assert statistics_of(footer, 0, other, [Column("x", "any", values=pa.int64())]) == {}
+    assert statistics_of(footer, [0], other, [Column("x", "any", values=pa.int64())]) == [{}]
 
 
 def test_a_name_with_a_dot_is_a_column_or_a_field(tmp_path):

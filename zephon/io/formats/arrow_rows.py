@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
-from zephon.io.formats.arrow_values import python_value, python_values
-from zephon.io.offsets import offsets_of
+from zephon.io.formats.arrow_values import python_value, python_values, unheld
+from zephon.io.offsets import indices_of, offsets_of
 from zephon.io.payload import RowSource
 
 
@@ -42,7 +43,8 @@ class TableRows(RowSource):
         """Make one row: a dict of every column.
 
         Raises:
-            DataError: a text is not UTF-8; names dataset, shard, row and field.
+            DataError: a text is not UTF-8, or Python has no such value, as for a part of a
+                microsecond; names dataset, shard, row and field.
         """
         return {
             name: self._value(name, column[index], index)
@@ -58,7 +60,8 @@ class TableRows(RowSource):
             self._values(name, column, indices)
             for name, column in zip(names, self._columns, strict=True)
         ]
-        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        each = zip(*columns, strict=True)
+        return list(map(dict, map(zip, repeat(names), each)))  # no bytecode runs a row
 
     def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
         """Copy some rows; a table with a column that Arrow cannot copy by row stays whole."""
@@ -106,11 +109,16 @@ class TableRows(RowSource):
         try:
             return python_value(scalar)
         except UnicodeDecodeError as exc:
-            position = index if self._positions is None else int(self._positions[index])
             raise DataError(
-                f"{self._place}, row {self._first_row + position}: field {name!r} must be UTF-8 "
-                f"text, got bytes that are not ({exc.reason}); mend or remove the row"
+                f"{self._located(index)}: field {name!r} must be UTF-8 text, got bytes that are "
+                f"not ({exc.reason}); mend or remove the row"
             ) from exc
+        except (ValueError, OverflowError) as exc:
+            raise DataError(f"{self._located(index)}: {unheld(name, scalar, exc)}") from exc
+
+    def _located(self, index: int) -> str:
+        position = index if self._positions is None else int(self._positions[index])
+        return f"{self._place}, row {self._first_row + position}"
 
 
 def _picked(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
@@ -118,7 +126,7 @@ def _picked(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     count = len(rows)
     if count and int(rows[-1]) - int(rows[0]) + 1 == count and (np.diff(rows) == 1).all():
         return array.slice(int(rows[0]), count)
-    return array.take(pa.array(rows))
+    return array.take(indices_of(rows))
 
 
 def _as_one(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -131,7 +139,7 @@ def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.ChunkedArray:
     starts = offsets_of([len(chunk) for chunk in column.chunks])
     cuts = np.searchsorted(rows, starts)
     pieces = [
-        chunk.take(pa.array(rows[cuts[index] : cuts[index + 1]] - starts[index]))
+        chunk.take(indices_of(rows[cuts[index] : cuts[index + 1]] - starts[index]))
         for index, chunk in enumerate(column.chunks)
     ]
     return pa.chunked_array(pieces, column.type)

@@ -53,10 +53,12 @@ class FileFormat(Format):
 
     entry_type: what an index of it holds.
     layout_types: the columns of its ``Layouts``.
+    counts_quickly: counting a file takes no longer for a large one.
     """
 
     entry_type: ClassVar[type[Entry[Any]]]
     layout_types: ClassVar[Mapping[str, pa.DataType]]
+    counts_quickly: ClassVar[bool] = False
 
     @abstractmethod
     def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:

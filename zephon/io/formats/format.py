@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.expressions import Statistics
+from zephon.expressions import Statistics, no_columns
 from zephon.io.field_types import FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.payload import RowSource
@@ -188,10 +188,9 @@ def columns_batch(
     columns: Sequence[Column], arrays: Sequence[pa.Array], rows: int
 ) -> pa.RecordBatch:
     """Join arrays to a batch; without any, a batch that still has ``rows`` rows."""
-    if arrays:
-        names = [column.path for column in columns]
-        return pa.RecordBatch.from_arrays(list(arrays), names=names)
-    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
+    if not arrays:
+        return no_columns(rows)
+    return pa.RecordBatch.from_arrays(list(arrays), names=[column.path for column in columns])
 
 
 def held_bytes(arrays: Sequence[pa.Array]) -> int:

@@ -50,8 +50,7 @@ class LineRows(RowSource):
         try:
             return load_line(self._line(index))
         except DataError as exc:
-            row = index if self._kept is None else int(self._kept[0][index])
-            raise self._place.error(row, self.detail(index, str(exc))) from exc
+            raise DataError(f"{self.place(index)}{self.detail(index, str(exc))}") from exc
 
     def rows(self, indices: NDArray[np.int64]) -> list[Any]:
         """Decode some lines; raises as ``row``."""
@@ -80,6 +79,10 @@ class LineRows(RowSource):
             except DataError as exc:
                 problems[index] = str(exc)
         return problems
+
+    def place(self, index: int) -> str:
+        """Say where one row lies."""
+        return self._place.row(index if self._kept is None else int(self._kept[0][index]))
 
     def detail(self, index: int, problem: str) -> str:
         """Say what is wrong with a row, beginning right after its number in a message."""
@@ -156,10 +159,10 @@ class Place:
         """Pickle what concerns this block, not where all blocks of the shard lie."""
         return Place.of_json, (self.to_json(),)
 
-    def error(self, row: int, detail: str) -> DataError:
-        """Make the error of one row."""
+    def row(self, row: int) -> str:
+        """Say where a row lies."""
         number = row + int(self._blocks.first_rows[self._group])
-        return DataError(f"dataset {self._dataset!r}, shard {self._shard!r}, row {number}{detail}")
+        return f"dataset {self._dataset!r}, shard {self._shard!r}, row {number}"
 
     def detail(self, text: bytes, line: int, byte: int, problem: str) -> str:
         """Say where a line is and what is wrong with it."""

@@ -149,10 +149,14 @@ class ObjectRows(RowSource):
             return _copied(self._rows[index])
         except Exception as exc:  # the row is the user's, and so is what its copying raises
             raise DataError(
-                f"{self._place}, row {self._numbers[index]}: a row must be one that "
+                f"{self.place(index)}: a row must be one that "
                 f"copy.deepcopy copies, and it raised {type(exc).__name__}: {exc}; keep plain "
                 "values in the row"
             ) from exc
+
+    def place(self, index: int) -> str:
+        """Say where one row lies."""
+        return f"{self._place}, row {self._numbers[index]}"
 
 
 def _copied(row: Any) -> Any:

@@ -52,6 +52,7 @@ class Parquet(FileFormat):
     lists_in = "np"
     entry_type = ParquetEntry
     layout_types = LAYOUT_TYPES
+    counts_quickly = True
 
     def count(self, dataset: str, path: Path) -> Shard:
         """Read the footer."""

@@ -76,9 +76,14 @@ def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) ->
     else:
         readable = can_hold(column.kind, numbers_of_type(dtype))
     if not readable:
+        way_out = f"name another of {there}, or {column.remedy('rewrite the column')}"
+        if column.kind == "any":
+            way_out = (
+                "leave it out of schema=, or give the type that the file has there, and convert it "
+                "with an expression"
+            )
         raise DatasetError(
-            f"{where}: column {path!r} must be {column.wanted}, got {dtype}; name another of "
-            f"{there}, or {column.remedy('rewrite the column')}"
+            f"{where}: column {path!r} must be {column.wanted}, got {dtype}; {way_out}"
         )
 
 
