@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from tests.planner.plans import (
@@ -16,14 +18,17 @@ from tests.planner.plans import (
     token_lists,
     tokenize,
 )
+from tests.planner.typed_plans import columns
 from zephon.errors import OptimizerError
 from zephon.io.fields import Column
 from zephon.planner.compiler import compile_plan
 from zephon.planner.fusions import FUSIONS
-from zephon.planner.logical import Fetch
+from zephon.planner.logical import Columns, CustomOp, Fetch, MapTransform, RowFunction
 from zephon.planner.physical import (
     AssembleBatch,
     AssembleRows,
+    CallGroups,
+    CallRows,
     FetchRows,
     JoinSplits,
     KeepMixture,
@@ -37,6 +42,7 @@ from zephon.planner.physical import (
     TokenizeColumn,
 )
 from zephon.planner.rewrites import REWRITES
+from zephon.planner.rewrites.fuse_columns import fuse_columns
 from zephon.planner.tree import source_first, transform_up
 
 PLANS = sample_plans()
@@ -273,11 +279,68 @@ def test_a_rule_that_loses_the_top_is_named():
         compile_plan(batch(), rewrites=(forget_batch,))
 
 
+def _changing(change):
+    def rule(plan):
+        return transform_up(
+            plan, lambda n: replace(n, **change(n)) if isinstance(n, Columns) else n
+        )
+
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("change", "promise"),
+    [
+        (lambda n: {"steps": n.steps[1:]}, "column steps"),
+        (lambda n: {"steps": (*n.steps[:2][::-1], *n.steps[2:])}, "column steps"),
+        (lambda n: {"steps": (*n.steps[:2], n.steps[3], n.steps[2])}, "filters"),
+        (lambda n: {"steps": n.steps[:3]}, "filters"),
+        (lambda n: {"steps": (*n.steps[:3], *n.steps[3:] * 2)}, "filters"),
+        (lambda n: {"made": n.made[:1]}, "fields"),
+        (lambda n: {"made": tuple(replace(f, type=pa.int8()) for f in n.made)}, "fields"),
+    ],
+)
+def test_a_rule_that_changes_column_steps_is_named(change, promise):
+    plan = columns("with_columns", (pl.col("score") + 1).alias("a"))
+    plan = columns("with_columns", (pl.col("score") + 2).alias("b"), below=plan)
+    plan = columns("with_columns", (pl.col("score") + 3).alias("score"), below=plan)
+    plan = columns("filter", pl.col("score") > 1, below=plan)
+    assert compile_plan(batch(plan)).physical
+    with pytest.raises(OptimizerError, match=f"rule: the plan had {promise} "):
+        compile_plan(batch(plan), rewrites=(fuse_columns, _changing(change)))
+
+
+def test_a_rule_that_changes_what_another_step_does_is_named():
+    def reseed(plan):
+        return transform_up(plan, lambda n: replace(n, seed=9) if n.call == "shuffle" else n)
+
+    with pytest.raises(OptimizerError, match="reseed: the plan had steps"):
+        compile_plan(batch(shuffle()), rewrites=(reseed,))
+
+
 def test_parallelism_reaches_segments_and_nothing_below_them():
     plan = compile_plan(batch(pack(tokenize(parallelism=7))))
     (segment,) = [n for n in source_first(plan.physical) if isinstance(n, Segment)]
     assert segment.parallelism == 7
     assert all(not hasattr(step, "parallelism") for step in segment.steps)
+
+
+def test_functions_and_operators_say_how_many_may_be_inside():
+    def maps(below, parallelism):
+        function = RowFunction(function=len)
+        return MapTransform(input=below, functions=(function,), parallelism=parallelism)
+
+    def inside(plan):
+        physical = compile_plan(plan).physical
+        steps = [s for n in source_first(physical) if isinstance(n, Segment) for s in n.steps]
+        return [s.parallelism for s in steps if isinstance(s, CallRows | CallGroups)]
+
+    below = token_lists()
+    assert inside(CustomOp(input=maps(below, 2), name="op", process_many=list, parallelism=3)) == [
+        2,
+        3,
+    ]
+    assert inside(maps(maps(below, 1), 7)) == [1]
 
 
 def test_plans_compare_by_what_they_say():

@@ -56,7 +56,7 @@ def test_a_computed_text_is_made_typed_from_the_frame():
 def test_a_renamed_field_is_read_under_its_name_in_the_source():
     plan = tokenize(renamed({"url": "link"}, below=typed_fetch()), field="link")
     assert read(plan) == (["url"], [], False)
-    assert flow(plan).given[-1].path("link") == "url"
+    assert flow(plan).given[1].moved == (("url", "link"),)
 
 
 def test_names_that_change_places_are_followed():

@@ -83,6 +83,32 @@ def test_rows_look_as_if_each_step_were_done(plan):
     compare(plan)
 
 
+ONTO = renamed({"score": "extra"})
+
+
+@pytest.mark.parametrize(
+    ("plan", "wanted"),
+    [
+        (dropped("extra", below=ONTO), {"text": "t", "url": "u", "ids": [1]}),
+        (renamed({"extra": "a"}, below=ONTO), {"text": "t", "url": "u", "a": 1, "ids": [1]}),
+        (
+            dropped("a", below=renamed({"extra": "a"}, below=ONTO)),
+            {"text": "t", "url": "u", "ids": [1]},
+        ),
+        (
+            dropped("extra", below=columns("with_columns", extra=pl.col("score"))),
+            {"text": "t", "url": "u", "score": 1, "ids": [1]},
+        ),
+        (
+            renamed({"text": "extra"}, below=dropped("extra", below=ONTO)),
+            {"extra": "t", "url": "u", "ids": [1]},
+        ),
+    ],
+)
+def test_what_was_renamed_onto_does_not_come_back(plan, wanted):
+    assert shaped(shape_of(steps_of(plan)), ROW, {}) == wanted
+
+
 @given(st.data())
 def test_any_steps_in_any_order(data):
     plan = typed_fetch()

@@ -1,5 +1,6 @@
 """Plans with column steps, over a source whose fields have types."""
 
+import polars as pl
 import pyarrow as pa
 
 from zephon import expressions
@@ -7,6 +8,7 @@ from zephon.io.fields import Field
 from zephon.io.formats.arrow_columns import kind_of_type
 from zephon.planner.logical import Columns, Fetch, MapTransform, ReadComponent, RowFunction
 
+SCORE, URL, TEXT = pl.col("score"), pl.col("url"), pl.col("text")
 TYPES = {
     "text": pa.large_string(),
     "url": pa.large_string(),
@@ -50,6 +52,24 @@ def mapped(below=None, function=len, **changes):
     """Add a function."""
     below = typed_fetch() if below is None else below
     return MapTransform(input=below, functions=(RowFunction(function=function, **changes),))
+
+
+def add(below, *calls):
+    """Add a step a call: (kind, given...); a dict is keyword arguments, or a rename's mapping."""
+    for kind, *given in calls:
+        if kind == "rename":
+            below = renamed(*given, below=below)
+        elif kind == "drop":
+            below = dropped(*given, below=below)
+        else:
+            named = given.pop() if given and isinstance(given[-1], dict) else {}
+            below = columns(kind, *given, below=below, **named)
+    return below
+
+
+def predicates(*given):
+    """Make the expressions that filters over fields of the source have."""
+    return columns("filter", *given).steps[0].expressions
 
 
 def _added(below, make):

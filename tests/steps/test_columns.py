@@ -1,12 +1,14 @@
 """Calls over columns: rows as Polars would give them, and refusals on the line of the call."""
 
+import json
+
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
-from zephon.errors import PlanError
+from zephon.errors import DataError, PlanError
 
 ROWS = [
     {"text": f"word {i}", "k": i, "score": None if i % 7 == 0 else i / 10, "tags": ["a"] * (i % 3)}
@@ -155,3 +157,75 @@ def test_types_that_do_not_join_are_refused_with_both_places(tmp_path):
     pq.write_table(pa.table({"k": ["one"]}), tmp_path / "1.parquet")
     with pytest.raises(PlanError, match=r"0\.parquet.*int64.*1\.parquet.*string"):
         pipeline(Dataset.from_path("a", tmp_path)).filter(pl.col("k") > 1)
+
+
+RAISES, NEVER = pl.col("t").cast(pl.Int64) > 0, pl.col("k") < 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, None])
+@pytest.mark.parametrize(
+    ("steps", "raises"),
+    [
+        (lambda p: p.filter(RAISES, NEVER), True),
+        (lambda p: p.filter(RAISES).filter(NEVER), True),
+        (lambda p: p.filter(RAISES & NEVER), True),
+        (lambda p: p.filter(NEVER & RAISES), True),
+        (lambda p: p.filter(NEVER, RAISES), False),
+        (lambda p: p.filter(NEVER).filter(RAISES), False),
+    ],
+)
+def test_whether_a_filter_raises_is_not_decided_by_row_groups(steps, raises, size, tmp_path):
+    table = pa.table({"k": [1, 2, 3, -1], "t": ["bad", "2", "3", "4"]})
+    if size is None:
+        dataset = Dataset.from_dict("a", {0: InMemoryShard(table.to_pylist())})
+    else:
+        pq.write_table(table, tmp_path / "0.parquet", row_group_size=size)
+        dataset = Dataset.from_path("a", tmp_path)
+    pipe = steps(pipeline(dataset))
+    if raises:
+        with pytest.raises(DataError, match=r"row 0: filter: .* raised conversion from `str`"):
+            list(pipe)
+    else:
+        assert rows_of(pipe) == [{"k": -1, "t": "4"}]
+
+
+@pytest.fixture(params=["jsonl", "memory"])
+def surprise(request, tmp_path):
+    """Give rows of which one has a field that none of those looked at has."""
+    rows = [{"k": i} for i in range(200)] + [{"k": 1, "z": "own"}]
+    if request.param == "memory":
+        return Dataset.from_dict("a", {0: InMemoryShard(rows)}, schema={"k": "int64"})
+    (tmp_path / "0.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return Dataset.from_path("a", tmp_path, schema={"k": "int64"})
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda p: p,
+        lambda p: p.batch(3),
+        lambda p: p.map_transform(dict),
+        lambda p: p.filter(pl.col("z") > 0),
+        lambda p: p.options(runner="inline"),
+    ],
+)
+def test_a_row_that_has_the_new_name_itself_is_said_where_it_lies(surprise, steps):
+    pipe = steps(pipeline(surprise).rename({"k": "z"}))
+    wanted = r"dataset 'a', shard '0(\.jsonl)?', row 200: a row must have no field 'z', since"
+    with pytest.raises(DataError, match=wanted):
+        [dict(record.payload) for item in pipe for record in getattr(item, "records", [item])]
+
+
+@pytest.mark.parametrize(
+    ("steps", "wanted"),
+    [
+        (lambda p: p.rename({"k": "z"}).drop("z"), {}),
+        (lambda p: p.rename({"k": "z"}).rename({"z": "y"}), {"y": 1}),
+        (lambda p: p.with_columns(z=pl.col("k")).drop("z"), {"k": 1}),
+        (lambda p: p.with_columns(z=pl.col("k")), {"k": 1, "z": 1}),
+        (lambda p: p.rename({"k": "z"}).select("z"), {"z": 1}),
+    ],
+)
+def test_what_was_renamed_onto_or_computed_hides_the_own_field(surprise, steps, wanted):
+    pipe = pipeline(surprise).filter(pl.col("k") == 1)
+    assert rows_of(steps(pipe)) == [wanted, wanted]

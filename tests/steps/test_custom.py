@@ -1,8 +1,11 @@
 """Calls that add operators of the user: records in groups, with and without memory."""
 
+import os
+
 import pytest
 
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
+from zephon.errors import ExecutionError
 from zephon.ops import BaseOp, CountingAccumulator, OpTraits
 from zephon.types import SampleRecord
 
@@ -145,6 +148,19 @@ def test_a_faulty_operator_is_found_before_the_run():
         (lambda p: p.add_op(Upper("!"), process_many=list), ValueError, "got process_many with"),
         (lambda p: p.add_op(Upper), TypeError, "the class Upper"),
         (
+            lambda p: p.add_op(
+                "x", process_many=list, preserves_cursor_order=True, validation_samples=3
+            ),
+            TypeError,
+            "add_op 'x': validation_samples must be a list of SampleRecord, .*, got 3; pass one",
+        ),
+        (lambda p: p.add_op(Upper("!"), fingerprint=3), TypeError, "add_op: fingerprint must be"),
+        (
+            lambda p: p.stateful_transform("x", init_state=int, push=zip, fingerprint=3),
+            TypeError,
+            "stateful_transform: fingerprint must be a string, got 3",
+        ),
+        (
             lambda p: p.batch(2).add_op("x", process_many=list, preserves_cursor_order=True),
             ValueError,
             "add_op: it cannot come after batch",
@@ -166,3 +182,97 @@ def test_a_faulty_operator_is_found_before_the_run():
 def test_a_mistake_is_refused_where_it_is_made(call, kind, message):
     with pytest.raises(kind, match=message):
         call(pipeline())
+
+
+def test_a_checkpoint_knows_where_memory_begins_anew():
+    def push(seen, records):
+        return seen + len(records), records
+
+    def counted(chunks):
+        pipe = pipeline(flush_every_k_chunks=chunks)
+        return pipe.stateful_transform("count", init_state=int, push=push).batch(2)
+
+    state = counted(1).checkpoint()
+    assert list(counted(1).restore(state))
+    with pytest.raises(RuntimeError, match="flush_every_rows"):
+        list(counted(2).restore(state))
+    plain = pipeline(flush_every_k_chunks=1).batch(2).checkpoint()  # nothing remembers
+    assert list(pipeline(flush_every_k_chunks=2).batch(2).restore(plain))
+
+
+class Ending(BaseOp):
+    """Writes down which process began and ended it."""
+
+    def __init__(self, folder, fails=False):
+        super().__init__()
+        self.folder = folder
+        self.fails = fails
+
+    def traits(self):
+        return OpTraits(preserves_cursor_order=True)
+
+    def setup(self, ctx):
+        super().setup(ctx)
+        self.note("setup")
+
+    def teardown(self):
+        self.note("teardown")
+        if self.fails:
+            raise OSError("still open")
+
+    def note(self, what):
+        with open(f"{self.folder}/{os.getpid()}", "a") as file:
+            file.write(f"{what} ")
+
+    def process_many(self, elems):
+        return elems
+
+
+@pytest.mark.parametrize("runner", ["inline", "process"])
+@pytest.mark.parametrize("early", [False, True])
+def test_an_operator_is_ended_where_it_was_begun(runner, early, tmp_path):
+    items = iter(pipeline().add_op(Ending(str(tmp_path))).options(runner=runner))
+    next(items)
+    if early:
+        items.close()
+    else:
+        list(items)
+    (found,) = tmp_path.iterdir()
+    assert found.read_text() == "setup teardown "
+    assert (found.name == str(os.getpid())) == (runner == "inline")
+
+
+@pytest.mark.parametrize("runner", ["inline", "process"])
+def test_an_end_that_fails_is_raised(runner, tmp_path):
+    pipe = pipeline().add_op(Ending(str(tmp_path), fails=True)).options(runner=runner)
+    message = "^add_op 'Ending': teardown raised OSError: still open, at the end of a worker"
+    with pytest.raises(ExecutionError, match=message) as told:
+        list(pipe)
+    assert isinstance(told.value.__cause__, OSError)
+
+
+class Placed(BaseOp):
+    """Writes into each record where the operator stands."""
+
+    def __init__(self, name, remembers=False):
+        super().__init__()
+        self.name = name
+        self.remembers = remembers
+
+    def traits(self):
+        return OpTraits(preserves_cursor_order=True, requires_serial_state=self.remembers)
+
+    def process_many(self, elems):
+        place = (self.stage_info.stage_index, self.stage_info.op_index)
+        for each in elems:
+            each.payload[self.name] = place
+        return elems
+
+
+@pytest.mark.parametrize("runner", ["inline", "process"])
+def test_operators_know_where_they_stand(runner):
+    pipe = pipeline(runner=runner)
+    for name, remembers in (("a", False), ("b", False), ("c", True), ("d", False), ("e", True)):
+        pipe.add_op(Placed(name, remembers))
+    payload = next(iter(pipe)).payload
+    assert [payload[name] for name in "abcde"] == [(0, 0), (0, 1), (1, 2), (1, 3), (1, 4)]

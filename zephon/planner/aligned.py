@@ -188,7 +188,7 @@ def _warn_of_lists(left_out: Sequence[tuple[str, str]], call: str) -> None:
         f"{call}: lists of numbers in {', '.join(repr(name) for name, _ in left_out)} are left out "
         f"of packed rows ({told}); name the fields to pack in aligned_fields, () for none",
         RuntimeWarning,
-        stacklevel=6,  # the caller of the pipeline's method
+        stacklevel=7,  # the caller of the pipeline's method
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zephon.errors import PlanError, nearest
 from zephon.io.fields import Column
 from zephon.planner.logical import Columns, Fetch, Node, ReadComponent
+from zephon.planner.names import Names
 from zephon.planner.tree import top_first
 
 
@@ -15,9 +16,12 @@ def check_reads(columns: tuple[Column, ...], below: Node, call: str) -> None:
         PlanError: names the call, the dataset, and the fields that there are.
     """
     said_by = next(n for n in top_first(below) if n.takes_rows or isinstance(n, Columns | Fetch))
+    names = Names(())
+    for node in reversed(list(top_first(below))):
+        names = names.after(node.steps) if isinstance(node, Columns) else names
     for column in columns:
         if isinstance(said_by, Columns):
-            _check_made(column, said_by, call)
+            _check_made(column, said_by, call, gone=names.is_gone(column.path))
         elif isinstance(said_by, Fetch):
             for component in said_by.components:
                 _check_column(column, component, call)
@@ -26,12 +30,12 @@ def check_reads(columns: tuple[Column, ...], below: Node, call: str) -> None:
 _KINDS = {"text": "text", "tokens": "lists of integers", "numbers": "lists of numbers"}
 
 
-def _check_made(column: Column, step: Columns, call: str) -> None:
+def _check_made(column: Column, step: Columns, call: str, *, gone: bool) -> None:
     """Check a column against the fields that leave column steps."""
     fields = {f.name: f for f in step.fields()}
     field = fields.get(column.path) or fields.get(column.path.split(".")[0])
-    if field is None:
-        if step.complete and column.missing == "error":
+    if field is None or gone:
+        if (step.complete or gone) and column.missing == "error":
             closest = nearest(column.path, fields)
             raise PlanError(f"{call}: no field {column.path!r} after {step.call}; {closest}")
         return

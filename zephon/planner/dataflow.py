@@ -1,40 +1,36 @@
 """What flows between the steps of a plan: which columns are read where, and where whole rows go.
 
-A typed column that a step reads comes from the source, maybe under the name that it has there; from
-the frame, where an expression made it; or from whole rows, once a function made these. The columns
-of the frame have at each step the names that fields have there.
+A typed column that a step reads comes from the source; from the frame, where an expression made it;
+or from whole rows, once a function made these. Columns have at each step the names that fields have
+there, typed ones and those of the frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from zephon.expressions.expression import renamed
 from zephon.io.fields import Column, Field
 from zephon.planner.logical import Columns, Fetch, Node
+from zephon.planner.names import Names
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """What one step is given.
 
-    columns: typed columns of the source that it reads, by the paths that they have there. made:
-    typed columns that must be made before it, of the frame or of whole rows. from_rows: of whole
-    rows. rows_after: whole rows leave it. wanted: columns of the frame that a later step uses.
-    paths: names in the source of fields that have another name here.
+    made: typed columns that must be made before it, of the frame or of whole rows. from_rows: of
+    whole rows. rows_after: whole rows leave it. wanted: columns of the frame that a later step
+    uses. moved: typed columns whose path means something else after it, each with its new path;
+    None: it has none.
     """
 
-    columns: tuple[Column, ...]
     made: tuple[Column, ...]
     from_rows: bool
-    rows_after: bool
-    wanted: frozenset[str]
-    paths: Mapping[str, str]
-
-    def path(self, field: str) -> str:
-        """Return the path under which a field that this step reads stands among the columns."""
-        return _mapped(field, self.paths)
+    rows_after: bool = False
+    wanted: frozenset[str] = frozenset()
+    moved: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +50,6 @@ class Flow:
         return self.given[0].rows_after
 
 
-@dataclass(slots=True)
-class _Names:
-    """Where fields come from: by name, the source's name; computed: made by expressions."""
-
-    paths: dict[str, str]
-    computed: set[str]
-
-    def past(self, node: Columns) -> None:
-        """Go past a step."""
-        paths, computed = dict(self.paths), set(self.computed)
-        moved = _renamed_by(node)
-        self.computed -= set(moved.values())
-        for old in moved.values():
-            self.paths.pop(old or "", None)
-        for new, old in moved.items():
-            self.paths.pop(new, None)
-            self.computed.discard(new)
-            if old is None or old in computed:
-                self.computed.add(new)
-            elif paths.get(old, old) != new:
-                self.paths[new] = paths.get(old, old)
-
-
 def flow_of(steps: Sequence[Node], *, of_records: bool = False) -> Flow:
     """Follow columns and rows through steps.
 
@@ -85,37 +58,48 @@ def flow_of(steps: Sequence[Node], *, of_records: bool = False) -> Flow:
         of_records: they work on rows that an operator of the user made; the first is no source.
     """
     fields = {} if of_records else {f.name: f for f in steps[0].fields()}
-    names, from_rows = _Names({}, set()), of_records
+    names, from_rows = Names(fields), of_records
     typed: dict[tuple[str, str, str], Column] = {}
     general: dict[str, Column] = {}
     found: list[Given] = []
     needs: list[set[str]] = []
+    known = [names]
     for node in steps:
-        here: list[Column] = []
         made: list[Column] = []
         need: set[str] = set()
         for column in node.reads():
-            if from_rows or column.path.split(".")[0] in names.computed:
-                made.append(column)
-                need |= set() if from_rows else {column.path.split(".")[0]}
-            else:
-                here.append(replace(column, path=_mapped(column.path, names.paths)))
-                _add(typed, here[-1])
+            source = None if from_rows else names.source(column.path)
+            if source is not None:
+                without = [w for w in map(names.source, column.without) if w is not None]
+                _add(typed, replace(column, path=source, without=tuple(without)))
+                continue
+            made.append(column)
+            if not from_rows and (computed := names.computed(column.path)) is not None:
+                need.add(computed)
         if isinstance(node, Fetch):
             for name in sorted({name for each in node.predicates for name in each.reads}):
                 general[name] = _any(fields[name])
         if isinstance(node, Columns):
             need |= _needs(node) - set(node.token_fields())  # tokenize makes these
-            for name in sorted(need - names.computed):
-                source = names.paths.get(name, name)
+            for source in sorted(s for s in map(names.source, need) if s is not None):
                 general[source] = _any(fields[source])
-        found.append(Given(tuple(here), tuple(made), from_rows, False, frozenset(), names.paths))
+            names = names.after(node.steps)
+        known.append(names)
+        found.append(Given(tuple(made), from_rows))
         needs.append(need)
-        if isinstance(node, Columns):
-            names = _Names(dict(names.paths), set(names.computed))
-            names.past(node)
         from_rows |= node.takes_rows
+    paths = [column.path for column in typed.values()]
+    found = [
+        replace(given, moved=_moved(paths, before, after))
+        for given, before, after in zip(found, known, known[1:], strict=False)
+    ]
     return Flow(_looking_back(steps, found, needs), tuple(typed.values()), tuple(general.values()))
+
+
+def _moved(paths: Sequence[str], before: Names, after: Names) -> tuple[tuple[str, str | None], ...]:
+    """Say which paths of the source have others after a step than before it."""
+    pairs = {before.here(path): after.here(path) for path in paths if before is not after}
+    return tuple((old, new) for old, new in pairs.items() if old is not None and old != new)
 
 
 def _looking_back(
@@ -174,11 +158,6 @@ def _needs(node: Columns) -> set[str]:
             found |= set() if old is None else {old}
         before = _renamed_by(replace(node, steps=node.steps[: number + 1]))
     return found
-
-
-def _mapped(path: str, paths: Mapping[str, str]) -> str:
-    first, dot, rest = path.partition(".")
-    return f"{paths.get(first, first)}{dot}{rest}"
 
 
 def _any(field: Field) -> Column:

@@ -91,6 +91,8 @@ def _logical_line(node: Node) -> list[str]:
         more = f", frame={_columns(node.frame, payload=False)}" if node.frame else ""
         if node.predicates:
             more += f", predicates={_value(node.predicates)}"
+        if node.limit is not None:
+            more += f", limit={node.limit}"
         return [f"Fetch(columns={shown}{more}, mixture=[{mix}])"]
     return [_call(node)]
 

@@ -1,4 +1,7 @@
-"""Logical chain to physical chain, one case a node."""
+"""Logical chain to physical chain, one case a node.
+
+The file is long because there are many nodes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from zephon.errors import OptimizerError
-from zephon.planner.dataflow import Flow, Given, flow_of
+from zephon.planner.dataflow import Flow, flow_of
 from zephon.planner.logical import (
     Batch,
     Columns,
@@ -124,6 +127,7 @@ def _segment_steps(section: Section, flow: Flow, layout: RowLayout) -> Iterator[
                         keep=tuple(sorted(given.wanted)),
                         shape=shape,
                         tokens=tuple(name for name in node.token_fields() if _reads(node, name)),
+                        moved=given.moved,
                         movable=movable,
                     ),
                     1,
@@ -134,9 +138,9 @@ def _segment_steps(section: Section, flow: Flow, layout: RowLayout) -> Iterator[
             case CustomOp():
                 yield CallGroups(op=replace(node, input=None), **rows.form()), node.parallelism
             case Tokenize():
-                yield _tokenize(node, given.path(node.field)), node.parallelism
+                yield _tokenize(node, node.field), node.parallelism
             case Shuffle() | EnsureMixture() | Pack():
-                measure = _measure(number, steps, layout, given, rows)
+                measure = _measure(number, steps, layout, rows)
                 if measure is not None:
                     yield measure, 1
             case Prefetch() | Materialize():
@@ -187,12 +191,11 @@ def _fetch(node: Fetch, flow: Flow, steps: Sequence[Node]) -> FetchRows:
         frame=flow.frame if node.columns is None else node.frame,
         predicates=node.predicates,
         late_faults=filters,
+        limit=node.limit,
     )
 
 
-def _measure(
-    number: int, steps: Sequence[Node], layout: RowLayout, given: Given, rows: _RowForm
-) -> Step | None:
+def _measure(number: int, steps: Sequence[Node], layout: RowLayout, rows: _RowForm) -> Step | None:
     """Say what a policy must know of each row beside its tokens, and no step has measured yet."""
     measure = steps[number].measure()
     if measure is None or measure in [node.measure() for node in steps[:number]]:
@@ -203,7 +206,7 @@ def _measure(
     return MeasureRows(
         name=measure.name,
         function=measure.function,
-        field=measure.field if not measure.column else given.path(measure.field or ""),
+        field=measure.field,
         **(form if form["token_fields"] else {**form, "container": layout.container}),
     )
 

@@ -1,4 +1,7 @@
-"""What runs: segments of stateless steps, policies, an assembly; frozen nodes again."""
+"""What runs: segments of stateless steps, policies, an assembly; frozen nodes again.
+
+The file is long because every physical node stands here, as a few fields and what they mean.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class FetchRows:
 
     frame: columns of kind "any", for expressions. predicates: rows for which one is not true are
     dropped, before their other columns count. late_faults: a bad row is no error before it has
-    passed the filters of the next step.
+    passed the filters of the next step. limit: rows of a lane that can be needed; None: all.
     """
 
     columns: tuple[Column, ...]
@@ -26,6 +29,7 @@ class FetchRows:
     frame: tuple[Column, ...] = ()
     predicates: tuple[Expression, ...] = ()
     late_faults: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +52,17 @@ class ComputeColumns:
     """Run column steps on the frame; a step of a segment.
 
     keep: columns of the frame that later steps use. shape: how whole rows look afterwards; None:
-    nobody needs them. tokens: columns that tokenize made, put into the frame first. movable: no
-    function has run before, so what is filtered here might have been filtered while reading.
+    nobody needs them. tokens: columns that tokenize made, put into the frame first. moved: typed
+    columns whose path means something else afterwards, each with its new path; None: it has none.
+    movable: no function has run before, so what is filtered here might have been filtered while
+    reading.
     """
 
     steps: tuple[ColumnStep, ...]
     keep: tuple[str, ...]
     shape: Shape | None
     tokens: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str | None], ...] = ()
     movable: bool = True
 
 
@@ -63,8 +70,8 @@ class ComputeColumns:
 class TypeColumns:
     """Make columns of the kinds that later steps read; a step of a segment.
 
-    columns: each is taken from the frame where that has it, else from whole rows.
-    token_fields: of these, so that lengths are checked. keep_payload: hand whole rows on.
+    columns: each is taken from the frame where that has it, else from whole rows. keep_payload:
+    hand whole rows on.
     """
 
     columns: tuple[Column, ...]
@@ -83,7 +90,11 @@ class CallRows:
     token_fields: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
     container: str = "list"
-    parallelism: int = 4
+
+    @property
+    def parallelism(self) -> int:
+        """Threads that may be inside at once: what the narrowest call allows."""
+        return min(call.parallelism for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +108,11 @@ class CallGroups:
     token_fields: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
     container: str = "list"
-    parallelism: int = 1
+
+    @property
+    def parallelism(self) -> int:
+        """Threads that may be inside at once."""
+        return self.op.parallelism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -233,6 +233,6 @@ def domains_of(
             f"{call}: {', '.join(map(repr, alone))} {'is' if len(alone) == 1 else 'are'} in no "
             "group, so each shares rows with nothing else",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=5,  # the caller of the pipeline's method
         )
     return (*domains, *((name,) for name in alone))

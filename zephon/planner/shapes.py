@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from zephon.expressions import ColumnStep, expression
 from zephon.planner.physical import Shape
@@ -12,6 +12,7 @@ def shape_of(steps: Sequence[ColumnStep]) -> Shape:
     """Join what each step does to a row.
 
     Fields that no step names stay as they are, known or not, unless a select names all that stay.
+    One that was renamed onto does not come back once the name is free again.
     """
     below = True
     gone: dict[str, None] = {}
@@ -25,7 +26,7 @@ def shape_of(steps: Sequence[ColumnStep]) -> Shape:
             case "with_columns":
                 computed |= {each.name: None for each in step.expressions}
             case "rename":
-                names = expression.renamed(step)
+                names, before = expression.renamed(step), dict(renamed)
                 elsewhere = {*gone, *renamed.values()}
                 # a computed field takes the place of the one below whose name it had
                 moved = {
@@ -34,13 +35,14 @@ def shape_of(steps: Sequence[ColumnStep]) -> Shape:
                     if old in renamed or old not in elsewhere
                 }
                 computed = {names.get(name, name): None for name in computed}
+                hidden = before.keys() - renamed.keys()
                 renamed |= moved
+                gone |= _not_elsewhere(hidden - renamed.keys(), renamed)
             case "drop":
                 for name in map(str, step.names):
                     if name in renamed:
                         gone[renamed.pop(name)] = None
-                    elif name not in renamed.values():  # else what the row below has is elsewhere
-                        gone[name] = None
+                    gone |= _not_elsewhere([name], renamed)
                     computed.pop(name, None)
             case _:
                 pass
@@ -48,3 +50,8 @@ def shape_of(steps: Sequence[ColumnStep]) -> Shape:
         return Shape(below=False, computed=tuple(computed))
     pairs = tuple((old, new) for new, old in renamed.items())
     return Shape(below=True, gone=tuple(gone), renamed=pairs, computed=tuple(computed))
+
+
+def _not_elsewhere(names: Iterable[str], renamed: Mapping[str, str]) -> dict[str, None]:
+    """Leave out those names whose fields of the row below have others now."""
+    return {name: None for name in sorted(names) if name not in renamed.values()}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from zephon.errors import OptimizerError
-from zephon.expressions import Expression
+from zephon.expressions import ColumnStep, Expression
+from zephon.expressions.expression import changed_by
 from zephon.planner.dataflow import flow_of
-from zephon.planner.logical import Columns, Fetch, MapTransform, Node
+from zephon.planner.logical import Columns, Fetch, MapTransform, Node, Tokenize
 from zephon.planner.physical import PhysicalNode, Segment
 from zephon.planner.sections import sections_of
 from zephon.planner.tree import source_first
@@ -64,18 +66,48 @@ def _promises(plan: Node) -> dict[str, object]:
         "top node": next(  # a filter that is on top may move down
             (type(n).__name__ for n in reversed(steps) if not isinstance(n, Columns)), ""
         ),
-        "fields": plan.outputs(),
-        "reordering steps": tuple(type(n).__name__ for n in steps if n.reorders),
-        "steps that change row counts": tuple(
-            type(n).__name__
-            for n in steps
-            if not n.keeps_rows() and not isinstance(n, Fetch | Columns | MapTransform)
-        ),
-        "filters": frozenset((*fetch.predicates, *_filters(steps))),
+        "fields": tuple((f.name, f.kind if f.type is None else str(f.type)) for f in plan.fields()),
+        "steps": tuple(_meaning(n) for n in steps if not isinstance(n, Columns | MapTransform)),
+        "column steps": tuple(step for step in _column_steps(steps) if step.kind != "filter"),
+        "filters": _filters(steps),
         "functions": tuple(f for n in steps if isinstance(n, MapTransform) for f in n.functions),
     }
 
 
-def _filters(steps: Sequence[Node]) -> list[Expression]:
-    column_steps = [step for n in steps if isinstance(n, Columns) for step in n.steps]
-    return [e for step in column_steps if step.kind == "filter" for e in step.expressions]
+def _meaning(node: Node) -> tuple[object, ...]:
+    """Give what decides the rows that leave a step; rules may change the rest."""
+    names = {f.name for f in fields(node)} - node.how - {"input", "preserve_upstream_payload"}
+    return (type(node).__name__, *((name, getattr(node, name)) for name in sorted(names)))
+
+
+def _column_steps(steps: Sequence[Node]) -> list[ColumnStep]:
+    return [step for node in steps if isinstance(node, Columns) for step in node.steps]
+
+
+def _filters(steps: Sequence[Node]) -> Counter[tuple[Expression, tuple[int, ...]]]:
+    """Count each predicate, with what made the fields that it looks at.
+
+    That is the number of a step among those that change fields, or 0 for the source; so a predicate
+    may move past a step, but not past one that changes what it looks at.
+    """
+    found: Counter[tuple[Expression, tuple[int, ...]]] = Counter()
+    changed: dict[str, int] = {}
+    number, others = 0, 0
+    for node in steps:
+        if isinstance(node, Fetch):
+            found.update((each, (0,) * len(each.reads)) for each in node.predicates)
+        if isinstance(node, Columns):
+            for step in node.steps:
+                if step.kind == "filter":
+                    for each in step.expressions:
+                        found[each, tuple(changed.get(n, others) for n in each.reads)] += 1
+                    continue
+                number += 1
+                changed |= dict.fromkeys(changed_by(step), number)
+        elif node.takes_rows:
+            number += len(node.functions) if isinstance(node, MapTransform) else 1
+            others, changed = number, {}
+        elif isinstance(node, Tokenize):
+            number += 1
+            changed |= dict.fromkeys(node.token_fields(), number)
+    return found

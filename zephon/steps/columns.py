@@ -31,11 +31,14 @@ class ColumnSteps(Description):
 
         Dropped rows keep their place in the order, and ``accounting`` counts them. Where the
         predicate reads fields of the files, row groups are skipped by their statistics, and other
-        columns are read of the rows that are left.
+        columns are read of the rows that are left. A predicate that might raise, and those after
+        it, skip none: put comparisons first. A filter over fields of the data, called before they
+        are used, also keeps bad rows away from later steps; one over computed fields comes after
+        what later steps read was checked.
 
         Args:
             predicates: boolean expressions over fields, such as ``pl.col("score") > 0.5``; joined
-                by and.
+                by and. Each sees the rows for which those before it are true.
 
         Raises:
             PlanError: it is no such expression; it does not look at each row by itself; there is no

@@ -8,7 +8,7 @@ from typing import Any, Self
 from zephon.ops import BaseOp
 from zephon.ops.arguments import custom_op, stateful
 from zephon.planner import logical
-from zephon.steps.description import Description, check_placement, whole
+from zephon.steps.description import Description, check_fingerprint, check_placement, whole
 
 
 class CustomSteps(Description):
@@ -66,6 +66,7 @@ class CustomSteps(Description):
             RuntimeError: it remembers, and several workers were to call it.
         """
         check_placement("add_op", placement)
+        check_fingerprint("add_op", fingerprint)
         self._refuse_after("add_op", logical.Batch)
         fields = custom_op(
             op,
@@ -129,6 +130,7 @@ class CustomSteps(Description):
             TypeError: something is no function.
         """
         check_placement("stateful_transform", placement)
+        check_fingerprint("stateful_transform", fingerprint)
         self._refuse_after("stateful_transform", logical.Batch)
         fields = stateful(
             name,

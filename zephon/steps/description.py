@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
+from types import FunctionType
 from typing import Any, Self
 
-from zephon.errors import NotYetError, PlanError, nearest
+from zephon.errors import NotYetError, PlanError, WrongKindError, nearest
 from zephon.exec import session
 from zephon.exec.rows_after import fields_unknown, seen_after
 from zephon.planner import logical, step_order
@@ -15,11 +18,19 @@ from zephon.planner.tree import top_first, transform_up
 from zephon.work import WorkSource
 from zephon.work.cut_chunks import CutChunks
 
+_OURS = "zephon."
 _PLACEMENTS = ("auto", "local")
 
 
 class Description(ABC):
-    """What all calls share: the chain of nodes, and how one is added."""
+    """What all calls share: the chain of nodes, how one is added, and that words are checked."""
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if cls.__module__.startswith(_OURS):
+            for name, call in list(vars(cls).items()):
+                if isinstance(call, FunctionType) and not name.startswith("_"):
+                    setattr(cls, name, _with_words_checked(call))
 
     def __init__(self, work_source: WorkSource) -> None:
         if not isinstance(work_source, WorkSource):
@@ -90,8 +101,37 @@ def check_placement(call: str, placement: str) -> None:
     if placement == "remote":
         raise NotYetError(f"{call}: placement='remote' is not there yet; use 'auto'")
     if placement not in _PLACEMENTS:
-        closest = nearest(str(placement), _PLACEMENTS)
+        closest = nearest(str(placement), (*_PLACEMENTS, "remote"))
         raise PlanError(f"{call}: placement={placement!r} is unknown; {closest}")
+
+
+def check_fingerprint(call: str, fingerprint: object) -> None:
+    """Refuse what is no text."""
+    if fingerprint is not None and not isinstance(fingerprint, str):
+        raise WrongKindError(
+            f"{call}: fingerprint must be a string, got {fingerprint!r:.80}; pass one, and another "
+            "one when the function changes"
+        )
+
+
+def _with_words_checked(call: FunctionType) -> Callable[..., Any]:
+    """Make a call name the nearest right word where it is given one that it does not take."""
+    parameters = inspect.signature(call).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return call
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    words = {each.name: None for each in parameters if each.kind in kinds and each.name != "self"}
+
+    @functools.wraps(call)
+    def checked(self: Any, *given: Any, **named: Any) -> Any:
+        for word in named:
+            if word not in words:
+                raise WrongKindError(
+                    f"{call.__name__}: there is no argument {word!r}; {nearest(word, words)}"
+                )
+        return call(self, *given, **named)
+
+    return checked
 
 
 def whole(value: Any) -> Any:

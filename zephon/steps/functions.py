@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-from zephon.errors import PlanError
+from zephon.errors import PlanError, WrongKindError
 from zephon.planner import logical
-from zephon.steps.description import Description, check_placement, whole
+from zephon.planner.logical.node import at_least
+from zephon.planner.logical.pack import Pack
+from zephon.steps.description import Description, check_fingerprint, check_placement, whole
 
 
 class FunctionSteps(Description):
@@ -39,11 +41,12 @@ class FunctionSteps(Description):
             parallelism: workers that may be inside the function at once, 4 if not given.
 
         Raises:
-            TypeError: ``fn`` cannot be called.
+            TypeError: ``fn`` cannot be called, or gives a coroutine or generator.
             PlanError: batches are there already: use ``map_batch``.
         """
         check_placement("map_transform", placement)
-        _check_callable("map_transform", fn)
+        _check_function("map_transform", fn)
+        check_fingerprint("map_transform", fingerprint)
         if self._has(logical.Batch):
             raise PlanError(
                 "map_transform: it cannot come after batch, where a function gets whole batches; "
@@ -82,11 +85,12 @@ class FunctionSteps(Description):
             parallelism: accepted; batches are made on one thread.
 
         Raises:
-            TypeError: ``fn`` cannot be called.
+            TypeError: ``fn`` cannot be called, or gives a coroutine or generator.
             PlanError: there are no batches yet.
         """
         check_placement("map_batch", placement)
-        _check_callable("map_batch", fn)
+        _check_function("map_batch", fn)
+        check_fingerprint("map_batch", fingerprint)
         if not self._has(logical.Batch):
             raise PlanError(
                 "map_batch: it must come after batch, which makes the batches; call batch first, "
@@ -133,10 +137,9 @@ class FunctionSteps(Description):
             PlanError: an argument cannot be, or rows are packed already.
         """
         check_placement("decode_text", placement)
-        self._refuse_after("decode_text", logical.Batch)
-        names = (fields,) if isinstance(fields, str) else tuple(fields)
-        if not names or not all(isinstance(name, str) and name for name in names):
-            raise PlanError(f"decode_text: fields must be names of fields, got {fields!r}")
+        self._refuse_after("decode_text", Pack, logical.Batch)
+        at_least("decode_text", "max_batch", whole(max_batch), 1)
+        names = _names("decode_text", fields)
         _check_encoding(encoding)
         return self._add(
             logical.DecodeText(
@@ -171,7 +174,7 @@ class FunctionSteps(Description):
             PlanError: an argument cannot be, or rows are packed already.
         """
         check_placement("expand_chat", placement)
-        self._refuse_after("expand_chat", logical.PackFlat, logical.PackSequences, logical.Batch)
+        self._refuse_after("expand_chat", Pack, logical.Batch)
         if not isinstance(field, str) or not field:
             raise PlanError(f"expand_chat: field must be the name of a field, got {field!r}")
         return self._add(
@@ -192,9 +195,18 @@ class FunctionSteps(Description):
         )
 
 
-def _check_callable(call: str, fn: object) -> None:
+def _check_function(call: str, fn: object) -> None:
+    """Refuse what cannot be called, or what gives something that must still be run."""
     if not callable(fn):
-        raise TypeError(f"{call}: fn must be a function, got {fn!r}; pass one")
+        raise WrongKindError(f"{call}: fn must be a function, got {fn!r:.80}; pass one")
+    for each in (fn, inspect.getattr_static(type(fn), "__call__", None)):
+        unfit = inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
+        if unfit or inspect.isgeneratorfunction(each):
+            word, way_out = ("yield", "return") if not unfit else ("async def", "def")
+            raise WrongKindError(
+                f"{call}: fn must return what it makes, got {fn!r:.80} with {word!r}; write it "
+                f"with {way_out!r}"
+            )
 
 
 def _flag(call: str, drop_none: object) -> bool:
@@ -203,11 +215,23 @@ def _flag(call: str, drop_none: object) -> bool:
     return drop_none
 
 
+def _names(call: str, fields: object) -> tuple[str, ...]:
+    given = (fields,) if isinstance(fields, str) else fields
+    names = tuple(given) if isinstance(given, Iterable) else ()
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise PlanError(
+            f"{call}: fields must be names of fields, got {fields!r:.80}; pass one, or a list"
+        )
+    return names
+
+
 def _check_encoding(encoding: object) -> None:
     try:
-        codecs.lookup(encoding)  # pyright: ignore[reportArgumentType]
-    except (LookupError, TypeError):
+        b"a".decode(encoding)  # pyright: ignore[reportArgumentType]
+    except UnicodeError:
+        return  # of wide units: it is known
+    except (LookupError, TypeError, ValueError):  # also of what turns no bytes into text, as "hex"
         raise PlanError(
-            f"decode_text: encoding must be one that Python knows, got {encoding!r}; use 'utf-8' "
-            "or 'latin-1'"
+            "decode_text: encoding must be one by which Python turns bytes into text, got "
+            f"{encoding!r:.80}; use 'utf-8' or 'latin-1'"
         ) from None

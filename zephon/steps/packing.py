@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from zephon.io.fields import Column
 from zephon.ops import DomainGroups
-from zephon.planner import logical, resolve
+from zephon.planner import checks, logical, resolve
 from zephon.planner.logical.pack import Pack
 from zephon.steps.description import Description, check_placement, whole
 
@@ -41,7 +42,9 @@ class PackingSteps(Description):
         """Lay documents end to end into rows of exactly ``max_length`` tokens.
 
         Where the data hold tokens already, this call looks at the first 64 rows of each dataset, to
-        find the fields that are packed with them.
+        find the fields that are packed with them. Functions, column steps and operators that were
+        called before run on these rows then, within this call: what they print, write or raise
+        comes here first.
 
         Args:
             max_length: tokens of a row; one more than the model's, since labels shift by one.
@@ -133,8 +136,9 @@ class PackingSteps(Description):
         """Put documents side by side into rows of at most ``max_length`` tokens.
 
         A row is ``{"packed_samples": pack_payloads(documents)}``; a document that was not cut
-        keeps its whole row. Arguments that are not listed are those of ``pack_flat``, and the first
-        rows of token datasets are looked at as they are there.
+        keeps its whole row. Arguments that are not listed are those of ``pack_flat``. As there, the
+        first rows of token datasets are looked at, and functions, column steps and operators that
+        were called before run on these rows within this call.
 
         Args:
             length_fn: gives a row's length instead of its tokens, a whole number; for algorithms
@@ -211,6 +215,9 @@ class PackingSteps(Description):
             measured=measured,
             payloads=payloads,
         )
+        if found.tokens_field is not None and not below.token_fields():
+            tokens = Column(path=found.tokens_field, kind="tokens")
+            checks.check_reads((tokens,), self._node, node.call)
         return {
             "tokens_field": found.tokens_field,
             "aligned": found.aligned,

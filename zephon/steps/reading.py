@@ -16,6 +16,7 @@ class ReadingSteps(Description):
 
     def fetch_parallelism(self, parallelism: int, max_batch: int | None = None) -> Self:
         """Say how many reading tasks may run at once; ``max_batch`` changes nothing."""
+        self._refuse_after("fetch_parallelism", logical.Take)
         changes = {} if max_batch is None else {"max_batch": whole(max_batch)}
         fetch = replace(self._fetch_node(), parallelism=whole(parallelism), **changes)
         return self._add(with_source(self._node, fetch))
@@ -33,6 +34,7 @@ class ReadingSteps(Description):
     ) -> Self:
         """Warm the shard cache ahead of reading; moves no row. Local shards need no warming."""
         check_placement("prefetch", placement)
+        self._refuse_after("prefetch", logical.Take)
         if any(isinstance(node, logical.Prefetch) for node in top_first(self._node)):
             raise RepeatedCallError("prefetch: it was called before; call it once")
         node = logical.Prefetch(

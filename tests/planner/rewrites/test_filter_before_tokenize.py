@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from tests.planner.columns import TEXT, K, add, typed_fetch
 from tests.planner.plans import tokenize
+from tests.planner.typed_plans import SCORE, TEXT, add, typed_fetch
 from zephon.planner.logical import Columns
 from zephon.planner.rewrites.filter_before_tokenize import filter_before_tokenize
 
@@ -27,8 +27,8 @@ def joined(plan, steps):
 
 
 def test_it_moves_below():
-    plan = add(tokens(typed_fetch()), ("filter", K > 1))
-    assert filter_before_tokenize(plan) == tokens(add_plain(("filter", K > 1)))
+    plan = add(tokens(typed_fetch()), ("filter", SCORE > 1))
+    assert filter_before_tokenize(plan) == tokens(add_plain(("filter", SCORE > 1)))
 
 
 def add_plain(*calls):
@@ -41,8 +41,8 @@ def add_plain(*calls):
 def test_one_that_reads_tokens_stays():
     plan = add(tokens(typed_fetch()), ("filter", SHORT))
     assert filter_before_tokenize(plan) is plan
-    plan, (short, small) = steps_of(SHORT, K > 1)
-    moved = tokens(add_plain(("filter", K > 1)))
+    plan, (short, small) = steps_of(SHORT, SCORE > 1)
+    moved = tokens(add_plain(("filter", SCORE > 1)))
     assert filter_before_tokenize(joined(plan, (short, small))) == joined(moved, (short,))
 
 

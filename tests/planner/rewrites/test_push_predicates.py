@@ -1,18 +1,20 @@
 """Filters over fields of the source are asked while rows are read; what cannot go there stays."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
-from tests.planner.columns import TEXT, URL, K, add, predicates, typed_fetch
 from tests.planner.plans import batch, mix, pack, shuffle, tokenize
+from tests.planner.typed_plans import SCORE, TEXT, URL, add, predicates, typed_fetch
 from zephon.planner.logical import MapTransform, Materialize, Prefetch, RowFunction
 from zephon.planner.rewrites.push_predicates import push_predicates
 
-SMALL, RAISES = K < 5, TEXT.cast(pl.Int64) > 3
+SMALL, RAISES = SCORE < 5, TEXT.cast(pl.Int64) > 3
 
 
 def pushed(*given):
-    return typed_fetch(predicates=predicates(*given))
+    return replace(typed_fetch(), predicates=predicates(*given))
 
 
 def tokens(below):
@@ -40,9 +42,9 @@ def test_steps_that_make_nothing_it_reads_let_it_pass(between):
 @pytest.mark.parametrize(
     "call",
     [
-        ("with_columns", {"n": K * 2}),
+        ("with_columns", {"n": SCORE * 2}),
         ("with_columns", TEXT.str.to_uppercase()),
-        ("select", "text", "k"),
+        ("select", "text", "score"),
         ("rename", {"url": "link"}),
         ("drop", "url"),
     ],
@@ -56,16 +58,16 @@ def test_column_steps_that_leave_its_columns_alone_let_it_pass(call):
 @pytest.mark.parametrize(
     "call",
     [
-        ("with_columns", {"k": K * 2}),
-        ("with_columns", K.abs()),
-        ("select", K + 1),
-        ("rename", {"k": "n", "url": "k"}),
+        ("with_columns", {"score": SCORE * 2}),
+        ("with_columns", SCORE.abs()),
+        ("select", SCORE + 1),
+        ("rename", {"score": "n", "url": "score"}),
     ],
     ids=lambda call: call[0],
 )
 def test_column_steps_that_make_its_columns_hold_it(call):
     given = URL if call[0] == "rename" else SMALL
-    plan = add(typed_fetch(), call, ("filter", pl.col("k") == "a" if given is URL else SMALL))
+    plan = add(typed_fetch(), call, ("filter", pl.col("score") == "a" if given is URL else SMALL))
     assert push_predicates(plan) is plan
 
 
@@ -85,7 +87,7 @@ def test_barriers_and_functions_hold_it(between):
 
 
 def test_a_filter_that_stays_holds_those_after_it_that_may_raise():
-    calls = (("with_columns", {"n": K * 2}), ("filter", pl.col("n") > 2))
+    calls = (("with_columns", {"n": SCORE * 2}), ("filter", pl.col("n") > 2))
     held = add(typed_fetch(), *calls, ("filter", RAISES))
     assert push_predicates(held) is held
     plan = add(typed_fetch(), *calls, ("filter", SMALL))
@@ -95,7 +97,7 @@ def test_a_filter_that_stays_holds_those_after_it_that_may_raise():
 
 
 def test_the_same_filter_after_its_column_was_made_anew_stays():
-    again = (("with_columns", {"k": K * 2}), ("filter", SMALL))
+    again = (("with_columns", {"score": SCORE * 2}), ("filter", SMALL))
     plan = add(typed_fetch(), ("filter", SMALL), *again)
     assert push_predicates(plan) == add(pushed(SMALL), *again)
 

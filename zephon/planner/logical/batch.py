@@ -38,6 +38,9 @@ class MapBatch(Node):
     fingerprint: str | None = None
     parallelism: int = 1
 
+    def __post_init__(self) -> None:
+        at_least("map_batch", "parallelism", self.parallelism, 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take(Node):

@@ -34,7 +34,6 @@ class CustomOp(InPython):
     validation_samples: Any = None
     fingerprint: str | None = None
     remembers: bool = False
-    every: int = 0
     told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "validation_samples"})
 
     def keeps_rows(self) -> bool:
@@ -47,7 +46,7 @@ class Stateful(InPython):
     """A transformation with a state of its own in each lane.
 
     snapshot, restore: write the state as JSON values, and read it; both or none. Without them the
-    state is flushed and begun anew after ``every`` records, so that it can be made again.
+    state is flushed and begun anew every so many records, so that it can be made again.
     """
 
     call: ClassVar[str] = "stateful_transform"
@@ -63,7 +62,6 @@ class Stateful(InPython):
     indexable: bool = False
     preserves_cursor_order: bool = True
     fingerprint: str | None = None
-    every: int = 0
     parallelism: int = 1
 
     def keeps_rows(self) -> bool:

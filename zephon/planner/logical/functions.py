@@ -100,3 +100,6 @@ class Materialize(Node):
     how: ClassVar[frozenset[str]] = frozenset({"parallelism"})
     is_barrier: ClassVar[bool] = True
     parallelism: int = 1
+
+    def __post_init__(self) -> None:
+        at_least("materialize", "parallelism", self.parallelism, 1)

@@ -40,12 +40,13 @@ class Fetch(Node):
     payload: whole rows are read.
     frame: columns of any type that expressions read.
     predicates: only rows for which all are true are read; the others are lost.
+    limit: rows of a lane that can be needed, so that no more are read ahead; None: all.
     parallelism: reading tasks that may run at once. max_batch: accepted, without effect.
     """
 
     call: ClassVar[str] = "Pipeline"
     how: ClassVar[frozenset[str]] = frozenset(
-        {"parallelism", "max_batch", "columns", "payload", "frame", "predicates"}
+        {"parallelism", "max_batch", "columns", "payload", "frame", "predicates", "limit"}
     )
     told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "components", "decided_by"})
     components: tuple[ReadComponent, ...]
@@ -54,6 +55,7 @@ class Fetch(Node):
     payload: bool = True
     frame: tuple[Column, ...] = ()
     predicates: tuple[Expression, ...] = ()
+    limit: int | None = None
     parallelism: int = 4
     max_batch: int = 64
 

@@ -8,6 +8,7 @@ from zephon.planner.rewrites.filter_before_tokenize import filter_before_tokeniz
 from zephon.planner.rewrites.fuse_columns import fuse_columns
 from zephon.planner.rewrites.fuse_maps import fuse_maps
 from zephon.planner.rewrites.prune_columns import prune_columns
+from zephon.planner.rewrites.push_limit import push_limit
 from zephon.planner.rewrites.push_predicates import push_predicates
 
 Rule = Callable[[Node], Node]
@@ -18,5 +19,6 @@ REWRITES: tuple[Rule, ...] = (
     filter_before_tokenize,  # before fuse_columns: it can leave column steps side by side
     fuse_columns,
     fuse_maps,
+    push_limit,
     prune_columns,  # last: by now every reader of a column is known
 )

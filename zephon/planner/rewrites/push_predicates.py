@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zephon.expressions import ColumnStep, Expression, cannot_raise
-from zephon.expressions.expression import renamed
+from zephon.expressions.expression import changed_by
 from zephon.planner.logical import Columns, Fetch, Node
 from zephon.planner.tree import source_first, transform_up
 
@@ -52,7 +52,7 @@ def _parted(nodes: list[Node]) -> tuple[list[Expression], list[tuple[ColumnStep,
         steps: list[ColumnStep] = []
         for step in node.steps:
             if step.kind != "filter":
-                changed.update(_changed_by(step))
+                changed.update(changed_by(step))
                 steps.append(step)
                 continue
             kept = []
@@ -66,10 +66,3 @@ def _parted(nodes: list[Node]) -> tuple[list[Expression], list[tuple[ColumnStep,
                 steps.append(replace(step, expressions=tuple(kept)))
         left.append(tuple(steps))
     return pushed, left
-
-
-def _changed_by(step: ColumnStep) -> set[str]:
-    if step.kind == "rename":
-        names = renamed(step)
-        return {*names, *names.values()}
-    return {each.name for each in step.expressions if each.column != each.name}
