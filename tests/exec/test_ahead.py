@@ -62,6 +62,25 @@ def test_it_runs_so_many_items_ahead_and_no_further(depth):
     ahead.join()
 
 
+def test_a_deep_queue_is_filled_again_once_a_quarter_of_it_is_gone():
+    made = []
+
+    def items():
+        for number in itertools.count():
+            made.append(number)
+            yield number
+
+    ahead = Ahead(items(), 8)
+    assert next(ahead) == 0
+    until(lambda: len(made) >= 9)
+    for taken in range(1, 50):
+        assert next(ahead) == taken
+        until(lambda taken=taken: len(made) >= taken + 6 + 2)
+        assert len(made) <= taken + 8 + 2
+    ahead.close()
+    ahead.join()
+
+
 @pytest.mark.parametrize("before", [0, 1, 5])
 @pytest.mark.parametrize("error", [ValueError, MemoryError, KeyboardInterrupt, SystemExit])
 def test_an_error_comes_after_the_items_before_it(before, error):

@@ -23,15 +23,16 @@ from zephon import Pipeline
 from zephon.errors import CheckpointError
 from zephon.exec import lane_run
 from zephon.exec.checkpoint import (
+    FORMAT,
     VERSION,
+    content_digest,
     from_any,
     lane_from_dict,
     lane_to_dict,
-    pack,
     to_bytes,
-    unpack,
 )
 from zephon.exec.policies import Chain, Wrap
+from zephon.exec.saved_values import pack, unpack
 
 INT64 = np.iinfo(np.int64)
 HEAD = b"ZEPHONCP" + VERSION.to_bytes(2, "big")
@@ -493,3 +494,18 @@ def test_a_state_holds_references_and_no_tokens():
     items.close()
     assert len(data) < 2000
     assert len(rows(pipe.restore(data))) == sum(lengths) // 512 - 150
+
+
+def test_bytes_hold_whatever_the_dict_holds():
+    """Such as the state of a generator of NumPy, whose integers are wider than 64 bits."""
+    values = {
+        "generator": np.random.PCG64(3).state,
+        "wide": [1 << 64, -(1 << 63) - 1, (1 << 64) - 1, True],
+        "broken": ["\ud800", {"\udfff": [1 << 70], "sound": "\u00e9"}],
+    }
+    state = {"format": FORMAT, "version": VERSION, "x": values}
+    state["digest"] = content_digest(state)
+    back = from_any(to_bytes(state))
+    assert back == state
+    assert back["x"]["wide"][3] is True
+    assert json.dumps(back) == json.dumps(state)

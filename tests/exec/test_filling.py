@@ -11,13 +11,15 @@ from zephon.exec.lane_run import LaneRun
 BESIDE = 256  # bytes that a document holds beside its tokens while it waits
 
 
-def merged(weights, tokens, *, lane_bytes=1 << 20, lengths=None, endless=None, **settings):
+def merged(
+    weights, tokens, *, lane_bytes=1 << 20, lengths=None, endless=None, limit=None, **settings
+):
     """Make a lane whose strands have documents of so many tokens."""
     lengths = lengths or [[n] * 10 for n in tokens]
     endless = range(len(tokens)) if endless is None else endless
     lane = token_lane(lengths, weights, endless=endless, **settings)
     run = LaneRun(0, lane, chain_of(None), len(tokens))
-    return run, filling_of(run, Sizes(100.0, [4.0 * n for n in tokens]), lane_bytes)
+    return run, filling_of(run, Sizes(100.0, [4.0 * n for n in tokens]), lane_bytes, limit)
 
 
 def bytes_of(plan, tokens):
@@ -34,6 +36,24 @@ def test_a_whole_lane_reads_as_many_rows_as_fit():
     assert filling.has_more()
     run.intakes[0].next_draw = 50
     assert (filling.has_more(), filling.held()) == (False, 2000)
+
+
+def test_no_more_is_read_ahead_than_can_be_needed_but_what_is_asked_for_is():
+    run = lane_of([10] * 50, chain_of(None))
+    filling = filling_of(run, Sizes(40.0, [40.0]), 1000, 7)
+    assert filling.plan(10**9) == [(0, 7)]
+    run.intakes[0].next_draw = 7
+    assert not filling.has_more()
+    assert filling.plan(400) == [(0, 10)]
+
+
+def test_strands_are_not_read_further_ahead_than_can_be_needed():
+    run, filling = merged((0.5, 0.5), (100, 100), limit=3)
+    assert dict(filling.plan(10**6)) == {0: 3, 1: 3}
+    for intake in run.intakes:
+        intake.next_draw = 3
+    filling.measure()
+    assert not filling.has_more()
 
 
 def test_nothing_is_read_for_a_lane_that_has_ended():

@@ -6,11 +6,12 @@ import shutil
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 
 from tests.properties.recipes import rows, token_dataset
 from tests.written import dataset, lines, parquet
-from zephon import Dataset, MixtureSpec, Pipeline, StaticMixtureWorkSource
+from zephon import Dataset, InMemoryShard, MixtureSpec, Pipeline, StaticMixtureWorkSource
 from zephon.errors import CheckpointError
 from zephon.exec.fingerprint import differences, digest
 
@@ -288,3 +289,41 @@ def test_parquet_and_jsonl_of_one_content_are_different_data(tmp_path, tokenizer
         for at in (tmp_path / "a", tmp_path / "b")
     }
     assert len(prints) == 2
+
+
+def recipes(*columns):
+    dataset = Dataset.from_dict("a", {0: InMemoryShard([{"k": 1, "t": "x"}])})
+    work = StaticMixtureWorkSource([dataset], {"a": 1.0})
+    return [steps(Pipeline(work)).checkpoint()["recipe"] for steps in columns]
+
+
+K = pl.col("k")
+LONG = list(range(100))
+SHORT = str(K.is_in(LONG))
+
+
+@pytest.mark.parametrize(
+    ("saved", "current", "told"),
+    [
+        (
+            lambda p: p.filter(K > 1),
+            lambda p: p.filter(K > 2),
+            'steps[0].steps[0]: was filter(col("k") > 1), is filter(col("k") > 2)',
+        ),
+        (
+            lambda p: p.filter(K > 1),
+            lambda p: p,
+            "steps: was [{'call': 'filter', 'steps': [filter(col(\"k\") > 1)]}], is []",
+        ),
+        (
+            lambda p: p.filter(K.is_in(LONG)),
+            lambda p: p.filter(K.is_in([*LONG[:50], 7, *LONG[51:]])),
+            f"steps[0].steps[0]: was filter({SHORT}), is another that looks the same in short",
+        ),
+    ],
+)
+def test_expressions_differ_in_words(saved, current, told):
+    was, now = recipes(saved, current)
+    (line,) = differences(was, now)
+    assert line == told
+    assert list(differences(was, was)) == []

@@ -5,6 +5,7 @@ import importlib.util
 import itertools
 import json
 import warnings
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -162,9 +163,11 @@ def test_a_lambda_with_another_in_it_is_its_own(made):
 
 def test_two_lambdas_on_a_line_are_known_by_name_alone(made):
     one, two = made("f = (lambda row: 1, lambda row: 2)\n")
-    with pytest.warns(RuntimeWarning, match=r"source of own\.<lambda> cannot be read"):
+    message = r"source of own\.<lambda> cannot be read, .*, line 1, column 17\)"
+    with pytest.warns(RuntimeWarning, match=message):
         assert identity_of(one) == {"name": "own.<lambda>", "opaque": True}
-    assert identity_of(two) == identity_of(one)
+    with pytest.warns(RuntimeWarning, match=r", line 1, column 32\)"):
+        assert identity_of(two) == identity_of(one)
 
 
 def test_a_lambda_whose_end_is_not_found_is_known_by_name_alone(made):
@@ -313,13 +316,75 @@ def test_methods_of_a_class_are_functions():
     assert known(Rows.measure)["name"] == "tests.exec.test_function_identity.Rows.measure"
 
 
-@pytest.mark.parametrize("function", [Rows().measure, Rows()])
-def test_what_an_object_does_is_known_by_name_alone(function):
-    """Nobody sees what the object holds."""
-    with pytest.warns(RuntimeWarning, match=r"of tests\.exec\.test_function_identity\.Rows"):
-        found = identity_of(function)
-    assert found["opaque"]
-    assert found["name"].startswith("tests.exec.test_function_identity.Rows")
+class Longer:
+    """Called like a function; counts how often."""
+
+    def __init__(self, by):
+        self.by = by
+        self.calls = 0
+
+    def __call__(self, row):
+        self.calls += 1
+        return [*row, self.by]
+
+    def again(self, row):
+        return self(self(row))
+
+
+class Slotted:
+    __slots__ = ("by",)
+
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, row):
+        return [*row, self.by]
+
+
+@pytest.mark.parametrize(
+    "made", [Longer, Slotted, lambda by: Longer(by).again, lambda by: Longer(Longer(by))]
+)
+def test_an_object_is_known_by_its_class_and_what_it_holds(made):
+    assert known(made(1)) == known(made(1))
+    assert known(made(1)) != known(made(2))
+    assert known(Longer(1)) != known(Longer(1).again)
+
+
+def test_the_methods_of_an_object_count(made):
+    text = "class A:\n    def __call__(self, row):\n        return 1\nf = A()\n"
+    assert known(made(text)) == known(made("# moved\n" + text))
+    assert known(made(text)) != known(made(text.replace("return 1", "return 2")))
+    assert known(made(text)) != known(made(text.replace("class A:", "class A:\n    @property"
+                                      "\n    def more(self):\n        return 3\n")))  # fmt: skip
+
+
+def test_what_an_object_keeps_while_it_runs_makes_no_other_of_it():
+    one = Longer(1)
+    before = known(one)
+    one([])
+    assert known(one) == before == known(Longer(1))
+
+
+def test_an_object_that_holds_itself_has_an_end():
+    one = Longer(1)
+    one.by = one
+    itself = {"name": "tests.exec.test_function_identity.Longer"}
+    assert known(one)["attributes"] == {"by": itself, "calls": 0}
+
+
+def test_what_wraps_a_function_is_known_by_that(made):
+    text = "import functools\n@functools.lru_cache\ndef f(row):\n    return 1\n"
+    assert known(made(text)) == known(made("# moved\n" + text))
+    assert known(made(text)) != known(made(text.replace("return 1", "return 2")))
+
+
+def test_what_an_object_holds_and_cannot_be_told_is_said():
+    message = r"a value of type builtins\.object that .*Longer uses cannot be read"
+    with pytest.warns(RuntimeWarning, match=message):
+        found = identity_of(Longer(object()))
+    assert found["attributes"]["by"] == {"type": "builtins.object", "opaque": True}
+    with pytest.warns(RuntimeWarning, match=r"the source of operator\.itemgetter cannot be read"):
+        assert identity_of(itemgetter(1)) == {"name": "operator.itemgetter", "opaque": True}
 
 
 def test_a_function_without_source_is_known_by_name_alone():
@@ -354,6 +419,6 @@ def test_a_value_that_cannot_be_told_is_said_once():
         pass
 
     value = Odd()
-    with pytest.warns(RuntimeWarning, match=r"a value of type .*Odd that a function uses cannot"):
+    with pytest.warns(RuntimeWarning, match=r"a value of type .*Odd that .*<lambda> uses cannot"):
         found = identity_of(lambda row: (row, value))
     assert found["closure"]["value"]["opaque"]

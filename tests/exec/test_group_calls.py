@@ -138,6 +138,22 @@ def test_a_setup_that_fails_is_told_with_its_cause(log):
     assert isinstance(e.value.__cause__, OSError)
 
 
+def test_a_setup_that_fails_is_not_tried_again():
+    tried = []
+
+    class Counted(Kept):
+        def setup(self, ctx):
+            tried.append(1)
+            raise OSError("no model")
+
+    calls = calls_of(Counted())
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match="setup raised OSError: no model") as e:
+            calls.worker()
+        assert isinstance(e.value.__cause__, OSError)
+    assert tried == [1]
+
+
 def test_all_copies_are_ended_even_if_one_fails(log):
     calls = calls_of(Unending())
     calls.new_worker()

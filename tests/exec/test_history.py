@@ -232,6 +232,19 @@ def test_an_ended_lane_without_documents_has_a_state():
     assert (state.rows, state.last_draw, state.ended) == (0, -1, False)
 
 
+def test_ticks_before_the_end_leave_its_rows_the_draws_they_came_of():
+    """Nobody knows when a tick is noted whether a draw follows it."""
+    lengths = [4] * 24
+    run = lane_of(lengths, CHAINS["all held back"])
+    list(push(run, lengths, [7]))
+    for ordinal in (24, 24):
+        run._add_tick(ordinal)
+    run.end()
+    state = run.history.state_at(1)
+    assert (state.last_draw, state.ended, state.tick.ordinal) == (23, True, 16)
+    assert state.log.ordinal.tolist() == list(range(16, 24))
+
+
 def test_only_what_an_undelivered_row_may_need_is_kept():
     """A lane of a million draws must not remember a million draws."""
     lengths = [3] * 4000

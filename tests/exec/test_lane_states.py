@@ -17,7 +17,8 @@ from tests.exec.towers_by_hand import (
     whole,
 )
 from zephon.errors import CheckpointError
-from zephon.exec.checkpoint import lane_from_dict, pack
+from zephon.exec.checkpoint import lane_from_dict
+from zephon.exec.saved_values import pack
 from zephon.exec.towers import build_lane
 
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
 from zephon.errors import PlanError
 from zephon.exec.delivery import Group, Position
 from zephon.exec.lanes import LaneRows, Topology
-from zephon.exec.limit import at_most, check_limit
+from zephon.exec.limit import all_out, at_most, check_limit
 
 
 def topology(**changes):
@@ -64,3 +65,51 @@ def test_ranks_that_share_steps_stop_after_whole_ones():
         check_limit(topology(**shared), 6)
     with pytest.raises(PlanError, match="set global_batch_size"):
         check_limit(topology(dp_degree=2), 8)
+
+
+def test_all_rows_are_out_where_those_of_all_ranks_are():
+    shared = topology(global_batch_size=4)
+    assert [all_out(Position(step=1, delivered=n), shared, 6) for n in (1, 2, 3)] == [0, 1, 1]
+    ranks = topology(global_batch_size=4, dp_degree=2)
+    assert [all_out(Position(step=n), ranks, 8) for n in (1, 2)] == [False, True]
+    assert not all_out(Position(step=1, delivered=1), ranks, 8)
+    assert [all_out(Position(rows={0: n, 1: 3}), topology(), 6) for n in (2, 3)] == [False, True]
+    assert not all_out(Position(step=100), shared, None)
+
+
+def taking(rows, size=3, **options):
+    numbers = Dataset.from_dict("numbers", {0: InMemoryShard([{"k": k} for k in range(100)])})
+    source = StaticMixtureWorkSource(datasets=[numbers], mixture={"numbers": 1.0})
+    return Pipeline(source).batch(size).take(rows).options(**options)
+
+
+@pytest.mark.parametrize("runner", ["inline", "threads"])
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (4, {"global_batch_size": 12}),
+        (13, {"global_batch_size": 12}),
+        (16, {"global_batch_size": 12, "canonical_replicas": 2}),
+        (4, {}),
+        (13, {"canonical_replicas": 2}),
+        (12, {"global_batch_size": 12, "dp_degree": 2, "dp_group_id": 1}),
+        (24, {"global_batch_size": 12, "dp_degree": 4, "dp_group_id": 2}),
+    ],
+)
+def test_a_checkpoint_at_the_limit_is_restored_and_gives_nothing_more(rows, options, runner):
+    pipe = taking(rows, runner=runner, **options)
+    sizes = [len(batch) for batch in pipe]
+    assert sum(sizes) == rows // options.get("dp_degree", 1)
+    again = taking(rows, runner=runner, **options).restore(pipe.checkpoint())
+    assert list(again) == []
+    assert again.checkpoint() == pipe.checkpoint()
+    assert again.accounting() == pipe.accounting()
+
+
+def test_a_larger_limit_goes_on_from_a_cut_step_only_with_batches_that_fit_its_rest():
+    pipe = taking(4, global_batch_size=12)
+    assert len(list(pipe)) == 2
+    with pytest.raises(PlanError, match=r"8 rows of a step that are left 4 rows .* a take\(\) may"):
+        next(iter(taking(8, global_batch_size=12).restore(pipe.checkpoint())))
+    more = taking(12, 2, global_batch_size=12).restore(pipe.checkpoint())
+    assert [len(batch) for batch in more] == [2, 2, 2, 2]

@@ -57,6 +57,24 @@ def test_another_body_is_another_operator():
     assert identity_of_operator(changed()) != identity_of_operator(Keep())
 
 
+@pytest.mark.parametrize("values", [(2, 3), ("a", "b"), ((1,), (2,)), ([1], [2]), ({"a"}, {"b"})])
+def test_values_of_the_class_count(values):
+    changed = [type("Keep", (Keep,), {"bound": value, "__module__": __name__}) for value in values]
+    first, second = (identity_of_operator(kind()) for kind in changed)
+    assert first != second
+    assert first == identity_of_operator(changed[0]())
+    assert identity_of_operator(type("Keep", (Keep,), {"__module__": __name__})()) != first
+
+
+def test_what_a_class_remembers_in_hiding_does_not_count():
+    class Caching(Keep):
+        _seen = {}  # noqa: RUF012
+
+    before = identity_of_operator(Caching())
+    Caching._seen["a"] = 1
+    assert identity_of_operator(Caching()) == before
+
+
 def test_what_cannot_be_told_is_said():
     class Unknown:
         pass

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.ops.records import record
 from zephon.errors import LineageError
+from zephon.exec import origins as origins_module
 from zephon.exec.operator import RowError
 from zephon.exec.origins import KnownOrigins, LatestOrigin, ManyOrigins
 from zephon.ops import pack_meta, spawn_child
@@ -81,6 +83,21 @@ def test_many_records_are_known_old_and_new():
             RowError, match=rf"sample \(0, 0, {offset}\) at chunk 0, offset {offset}"
         ):
             origins.rows_of(record(offset).meta)
+
+
+def test_what_many_records_cost_grows_little_faster_than_their_number(monkeypatch):
+    monkeypatch.setattr(origins_module, "_RECENT", 4)
+    joined, union = [], np.union1d
+
+    def counted(one, other):
+        joined.append(len(one) + len(other))
+        return union(one, other)
+
+    monkeypatch.setattr(np, "union1d", counted)
+    origins = known(*(record(number).meta for number in range(4096)), kind=ManyOrigins)
+    assert sum(joined) <= 4096 * 12  # a new one joined to all older ones: 4096 * 512
+    for offset in (0, 1, 2047, 4095):
+        assert origins.rows_of(record(offset).meta) == [0]
 
 
 @pytest.mark.parametrize("kind", [KnownOrigins, ManyOrigins, LatestOrigin])

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -97,10 +98,33 @@ def sharing(blocks):
     return [(buffers.index(id(block.buffer)), block.buffer.live) for block in blocks]
 
 
-def assert_same(pipe):
+class Told:
+    """Stands for the segment that each task brings with it, so that tests can share a worker."""
+
+    def run(self, task):
+        factory, *lanes = task
+        return cloudpickle.loads(factory)().run(lanes)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(scope="module")
+def worker():
+    there = RemoteSegment(Told, 1, where)
+    yield there
+    there.close()
+
+
+def assert_same(pipe, worker=None):
+    """Compare blocks made here with those of a worker of the segment's own, or of a shared one."""
     with both(pipe) as (here, there):
         wanted = here.run(draws(pipe._source))
-        found = there.run(draws(pipe._source))
+        if worker is None:
+            found = there.run(draws(pipe._source))
+        else:
+            factory = partial(built, pipe._compiled(), SourceFacts.of(pipe._source))
+            found = worker.run([cloudpickle.dumps(factory), *draws(pipe._source)])
     assert [plain(block) for block in found] == [plain(block) for block in wanted]
     assert sharing(found) == sharing(wanted)
     return wanted
@@ -112,51 +136,53 @@ def every_kind(folder, rows=ROWS):
     return in_order(*(dataset(kind, folder / kind, rows, name=kind) for kind in kinds))
 
 
-def test_tokens_are_the_same(tmp_path):
+def test_tokens_are_the_same(tmp_path, worker):
     pipe = Pipeline(every_kind(tmp_path)).tokenize(field="text").batch(2)
-    wanted = assert_same(pipe)
+    wanted = assert_same(pipe, worker)
     assert [len(block.refs) for block in wanted] == [7, 0, 7]
     assert sharing(wanted)[2][0] == 0
 
 
-def test_whole_rows_are_the_same(tmp_path):
-    wanted = assert_same(Pipeline(every_kind(tmp_path)).batch(2))
+def test_whole_rows_are_the_same(tmp_path, worker):
+    wanted = assert_same(Pipeline(every_kind(tmp_path)).batch(2), worker)
     assert [len(block.payload) for block in wanted] == [7, 0, 7]
 
 
-def test_measures_of_functions_are_the_same(tmp_path):
+def test_measures_of_functions_are_the_same(tmp_path, worker):
     shift = 3
     pipe = (
         Pipeline(every_kind(tmp_path))
         .pack_sequences(50, num_bins=2, length_fn=lambda row: int(row["id"]) % 5 + shift)
         .batch(2)
     )
-    lengths = assert_same(pipe)[0].measures["length"]
+    lengths = assert_same(pipe, worker)[0].measures["length"]
     assert min(lengths) >= shift
     assert len(set(lengths.tolist())) > 1
 
 
-def test_bad_rows_end_their_lane_alike(tmp_path):
+def test_bad_rows_end_their_lane_alike(tmp_path, worker):
     rows = [{**row, "text": None if row["id"] == 2 else row["text"]} for row in ROWS]
-    wanted = assert_same(Pipeline(every_kind(tmp_path, rows)).tokenize(field="text").batch(2))
+    wanted = assert_same(
+        Pipeline(every_kind(tmp_path, rows)).tokenize(field="text").batch(2), worker
+    )
     assert {type(block.failure) for block in wanted} == {type(None), DataError}
 
 
-def test_rows_that_functions_make_and_drop_are_the_same(tmp_path):
+def test_rows_that_functions_make_and_drop_are_the_same(tmp_path, worker):
     def odd(row):
         return {**row, "many": np.zeros(2000), "text": "odd"} if row["id"] % 2 else None
 
-    wanted = assert_same(Pipeline(every_kind(tmp_path)).map_transform(odd).batch(2))
+    wanted = assert_same(Pipeline(every_kind(tmp_path)).map_transform(odd).batch(2), worker)
     assert len(wanted[0].refs) + len(wanted[0].lost) == 7
     assert len(wanted[0].lost) > 0
 
 
-def test_errors_of_functions_keep_their_cause(tmp_path):
+def test_errors_of_functions_keep_their_cause(tmp_path, worker):
     def length(row):
         return 1 // (int(row["id"]) % 2)
 
     pipe = Pipeline(every_kind(tmp_path)).pack_sequences(50, num_bins=2, length_fn=length).batch(2)
-    wanted = assert_same(pipe)
+    wanted = assert_same(pipe, worker)
     assert type(wanted[0].failure.__cause__) is ZeroDivisionError
 
 

@@ -24,7 +24,7 @@ from zephon.exec import lane_run
 from zephon.exec.checkpoint import lane_from_dict, lane_to_dict
 from zephon.exec.endings import is_barren, rows_lost
 from zephon.exec.lane_run import LaneRun
-from zephon.exec.policies import Chain, Together, Wrap
+from zephon.exec.policies import Chain, Together, Wrap, token_merge
 from zephon.exec.policies.apart import Apart
 from zephon.exec.reread import read_again
 from zephon.exec.runners import InlineRunner, ThreadsRunner
@@ -415,9 +415,34 @@ def keeping(kept):
 def test_strands_whose_last_rows_give_nothing_are_finished_when_they_are_due(data, sizes, seed):
     lengths, parts = lane_settings(data)
     parts["endless"], parts["must_draw"] = (), (None,) * 3
+    kept = some_of(lengths, seed, 0.6)
+    whole, again = there_and_again(data, lengths, parts, kept, sizes)
+    if not any(parts["budgets"]) and "stop" not in parts["at_end"]:
+        assert sorted(order_of(whole)) == sorted(kept)
+    # What no document of its strand follows is not drawn, unless the strand itself is at its end.
+    arrived = order_of(whole)
+    lasts = [max((r for c, r in arrived if c == strand), default=-1) for strand in range(3)]
+    drawn = whole.counts.rows.tolist()
+    for last, count, each in zip(lasts, drawn, lengths, strict=True):
+        assert count in (last + 1, len(each))
+    if not any(parts["budgets"]):
+        ended = [count == len(each) for count, each in zip(drawn, lengths, strict=True)]
+        assert any(ended) if "stop" in parts["at_end"] else all(ended)
+    gone = [[r for r in range(count) if (c, r) not in kept] for c, count in enumerate(drawn)]
+    assert whole.counts.filtered.tolist() == [sum(r % 2 == 0 for r in each) for each in gone]
+    assert whole.counts.dropped.tolist() == [sum(r % 2 for r in each) for each in gone]
+    assert [c.tolist() for c in again.counts] == [c.tolist() for c in whole.counts]
+
+
+def some_of(lengths, seed, share):
+    """Choose rows, as (component, row)."""
     rng = np.random.default_rng(seed)
     every = [(c, r) for c, each in enumerate(lengths) for r in range(len(each))]
-    kept = {pair for pair in every if rng.random() < 0.6}
+    return {pair for pair in every if rng.random() < share}
+
+
+def there_and_again(data, lengths, parts, kept, sizes):
+    """Run a lane of which few rows are kept, and again from a state; the states must be equal."""
     segment = segment_of(lengths, keeping(kept))
 
     def start(state=None):
@@ -434,27 +459,58 @@ def test_strands_whose_last_rows_give_nothing_are_finished_when_they_are_due(dat
             number += 1
             run.push(with_lost(block, draws), strand, len(draws))
             yield
+        if not run.ended:
+            run.end()
+            yield
 
     whole = start()
     wanted = [written(whole, 0)]
-    for _ in feed(whole, [1]):
+    for _ in feed(whole, [3]):
         wanted += [written(whole, rows) for rows in range(len(wanted), whole.rows_placed + 1)]
-    if not any(parts["budgets"]) and "stop" not in parts["at_end"]:
-        assert sorted(order_of(whole)) == sorted(kept)
-    rows = data.draw(st.integers(0, len(wanted) - 1))
+    rows = data.draw(st.integers(0, len(wanted) - 1) | st.just(len(wanted) - 1))
     again = start(lane_from_dict(0, json.loads(wanted[rows])))
     for _ in feed(again, sizes):
         pass
-    for later in range(rows, len(wanted)):
-        assert written(again, later) == wanted[later]
-    # What no document of its strand follows is not drawn.
-    arrived = order_of(whole)
-    lasts = [max((r for c, r in arrived if c == strand), default=-1) for strand in range(3)]
-    assert whole.counts.rows.tolist() == [last + 1 for last in lasts]
-    gone = [[r for r in range(last + 1) if (c, r) not in kept] for c, last in enumerate(lasts)]
+    assert [written(again, later) for later in range(rows, len(wanted))] == wanted[rows:]
+    return whole, again
+
+
+@pytest.fixture
+def _soon(monkeypatch):
+    monkeypatch.setattr(token_merge, "LEAST_BARREN", 40)
+
+
+@pytest.mark.usefixtures("_often", "_soon")
+@settings(max_examples=40, deadline=None)
+@given(
+    data=st.data(),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    seed=st.integers(0, 9),
+    share=st.sampled_from([0.0, 0.1, 0.6]),
+)
+def test_a_lane_ends_when_all_draws_of_its_passes_are_known(data, sizes, seed, share):
+    """Whatever they gave: rows that a filter drops at the end of a pass begin no further one."""
+    sized = st.lists(st.integers(1, 12), min_size=1, max_size=12)
+    lengths, parts = [data.draw(sized) for _ in range(3)], {"weights": (0.5, 0.3, 0.2)}
+    passes = data.draw(st.sampled_from([1, 2]))
+    must = tuple(passes * len(each) for each in lengths)
+    parts |= {"endless": (0, 1, 2), "budgets": (None,) * 3, "at_end": ("finish",) * 3}
+    parts["must_draw"] = must
+    kept = some_of(lengths, seed, share)
+    whole, again = there_and_again(data, lengths, parts, kept, sizes)
+    drawn = whole.counts.rows.tolist()
+    assert all(count >= least for count, least in zip(drawn, must, strict=True))
+    gone = [
+        [r % len(each) for r in range(count) if (c, r % len(each)) not in kept]
+        for c, (count, each) in enumerate(zip(drawn, lengths, strict=True))
+    ]
     assert whole.counts.filtered.tolist() == [sum(r % 2 == 0 for r in each) for each in gone]
     assert whole.counts.dropped.tolist() == [sum(r % 2 for r in each) for each in gone]
     assert [c.tolist() for c in again.counts] == [c.tolist() for c in whole.counts]
+    alone = [(c, len(each)) for c, each in enumerate(lengths) if any(c == k for k, _ in kept)]
+    for c, size in alone if len(alone) == 1 else ():
+        assert order_of(whole) == [(c, r) for r in range(size) if (c, r) in kept] * passes
+        assert drawn == list(must)
 
 
 def test_an_endless_strand_of_which_nothing_is_left_is_given_up_with_an_error():

@@ -146,6 +146,20 @@ def test_workers_are_kept_busy_while_memory_allows():
         assert drain(supply, runs[0]) == list(range(5000))
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_limit_bounds_what_is_read_ahead_and_nothing_else(workers):
+    lengths = [10] * 500
+    runs = lanes_of(lengths, [500, 500])
+    with closing(ThreadsRunner(workers) if workers else InlineRunner()) as runner:
+        supply = Supply(
+            runner, segment_of(lengths), runs, row_bytes=40, lane_bytes=PLENTY, budget=10**6,
+            limit=20,
+        )  # fmt: skip
+        supply.pull(runs[0])
+        assert max(run.intakes[0].next_draw for run in runs) == 20
+        assert drain(supply, runs[0]) == list(range(500))
+
+
 def test_a_hungry_lane_gets_a_task_whatever_the_budget_says():
     lengths = [100] * 50
     runs = lanes_of(lengths, [50, 50])

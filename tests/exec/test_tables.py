@@ -1,6 +1,7 @@
 """Delivered rows as a table: a column a field, whatever holds the values."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -34,3 +35,20 @@ def test_no_rows_give_no_columns():
 def test_values_without_one_type_are_refused_by_the_name_of_the_field():
     with pytest.raises(DataError, match="the values of field 'odd' must have one type"):
         table_of([record({"odd": 1}), record({"odd": "one"})])
+
+
+def test_known_types_are_kept_where_values_can_be_of_them():
+    known = {"day": pa.date32(), "at": pa.timestamp("us", "UTC"), "n": pa.int8()}
+    day, at = np.datetime64("2020-01-02", "D"), np.datetime64("2020-01-02T03:04:05", "us")
+    table = table_of([record({"day": day, "at": at, "n": 3})], known)
+    assert table.schema == pa.schema(list(known.items()))
+    assert table_of([record({"n": "three"})], known).schema == pa.schema([("n", pa.string())])
+    assert table_of([], known).schema == pa.schema(list(known.items()))
+
+
+def test_names_that_are_no_text_are_written_as_text():
+    assert table_of([record({1: 5})]).to_pydict() == {"1": [5]}
+    with pytest.raises(DataError, match="two are written '1'"):
+        table_of([record({1: 5, "1": 6})])
+    with pytest.raises(DataError, match="the values of field 'n'"):
+        table_of([record({"n": 2**70})])

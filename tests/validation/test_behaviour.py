@@ -165,3 +165,10 @@ def test_a_replay_that_fails_is_said():
     assert (doubt.code, doubt.severity) == ("OP_CALIBRATION_REPLAY_NOT_VALIDATED", "warning")
     refusing = made_of(lambda records: 1 / 0, calibration_replayable=True)
     assert codes(refusing) == ["OP_REJECTS_GENERIC_PAYLOAD", "OP_CALIBRATION_REPLAY_NOT_VALIDATED"]
+
+
+def test_who_promises_to_keep_the_order_keeps_it():
+    found = only(made_of(lambda records: records[::-1]))
+    assert found.code == "OP_CALIBRATION_REPLAY_MISMATCH"
+    assert "preserves_cursor_order=True records must leave in the order" in found.message
+    assert codes(made_of(lambda records: records[::-1], preserves_cursor_order=False)) == []

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from zephon.ops import pack_meta, spawn_child, tombstone_meta
 from zephon.types import ContributorRef, SampleRecord
-from zephon.validation.identities import check_identities
+from zephon.validation.identities import check_identities, order_issue
 from zephon.validation.samples import generic_records
 
 RECORDS = generic_records()[:2]
@@ -76,3 +76,29 @@ def test_records_made_of_one_must_differ():
 def test_exactly_one_part_is_the_last():
     assert found(part(ONE, 0), part(ONE, 1)) == ["OP_LINEAGE_NOT_VIA_CHILD"]
     assert found(part(ONE, 0, last=True), part(ONE, 1, last=True)) == ["OP_LINEAGE_NOT_VIA_CHILD"]
+
+
+def test_a_child_is_there_once_whether_it_is_the_last_or_not():
+    assert found(part(ONE, 0), part(ONE, 0, last=True)) == ["OP_FANOUT_DUPLICATE_LINEAGE"]
+    assert found(ONE.meta.child(0), ONE.meta.child(0).with_tombstone()) == [
+        "OP_FANOUT_DUPLICATE_LINEAGE"
+    ]
+
+
+def test_a_record_has_no_parts_beside_itself():
+    assert found(ONE.meta, part(ONE, 0, last=True)) == ["OP_LINEAGE_NOT_VIA_CHILD"]
+    assert found(ONE.meta, packed(ContributorRef(ONE.meta.cursor), first=TWO)) == [
+        "OP_LINEAGE_NOT_VIA_CHILD"
+    ]
+
+
+def test_records_stand_in_the_order_of_those_whose_place_they_take():
+    def moved(*metas):
+        returned = [SampleRecord(meta, None) for meta in metas]
+        return order_issue("op", RECORDS, returned) is not None
+
+    assert moved(TWO.meta, ONE.meta)
+    assert moved(TWO.meta, part(ONE, 0, last=True))
+    assert not moved(ONE.meta, TWO.meta)
+    assert not moved(part(ONE, 1), part(ONE, 0), TWO.meta)
+    assert not moved(TWO.meta, tombstone_meta(ContributorRef(ONE.meta.cursor), 0))

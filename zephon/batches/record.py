@@ -1,22 +1,33 @@
-"""A record: a meta and its payload, which an engine's record builds when somebody looks at it."""
+"""A record: a meta and its payload, both of which an engine's record makes when they are wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from zephon.batches.identity import SampleMeta, SamplePayload
 
 
+class Origin(Protocol):
+    """Rows of which records are made when somebody looks at them."""
+
+    def meta(self, i: int, /) -> SampleMeta:
+        """Say who row ``i`` is; the same object every time, whatever thread asks."""
+        ...
+
+    def payload(self, i: int, /) -> SamplePayload:
+        """Build the payload of row ``i``, from copies."""
+        ...
+
+
 class _Unread:
-    """Room in a record for the function that makes its payload when somebody looks."""
+    """Room in a record for where it comes from: rows, and which of them it is."""
 
     __slots__ = ("_origin",)
 
-    _origin: tuple[SampleMeta, Callable[[], SamplePayload]]
+    _origin: tuple[Origin, int]
 
 
 @dataclass(slots=True, eq=False)
@@ -40,27 +51,36 @@ class SampleRecord(_Unread):
 
     if not TYPE_CHECKING:  # a type checker must still refuse a misspelt attribute
 
-        def __getattr__(self, name: str) -> SamplePayload:
-            # Python comes here only while the payload of an unread record is not made yet.
-            if name != "payload" or not _has(self, "_origin"):
-                raise AttributeError(f"SampleRecord has no attribute {name!r}")
-            self.payload = self._origin[1]()
-            return self.payload
+        def __getattr__(self, name: str) -> SamplePayload | SampleMeta:
+            # Python comes here only while what is wanted of an unread record is not made yet.
+            if name == "payload":
+                origin, i = self._origin
+                self.payload = made = origin.payload(i)
+                return made
+            if name == "meta":
+                origin, i = self._origin
+                self.meta = made = origin.meta(i)
+                return made
+            raise AttributeError(f"SampleRecord has no attribute {name!r}")
 
 
-def unread_record(meta: SampleMeta, build: Callable[[], SamplePayload]) -> SampleRecord:
-    """Make a record whose payload is built by ``build`` when somebody first looks at it."""
-    record = SampleRecord.__new__(SampleRecord)
-    record.meta = meta
-    record._origin = (meta, build)  # pyright: ignore[reportPrivateUsage]
-    return record
+def unread_records(origin: Origin, numbers: range) -> list[SampleRecord]:
+    """Make records of some rows, each of which comes from there when somebody looks at it."""
+    made = []
+    new, kind = SampleRecord.__new__, SampleRecord
+    for i in numbers:
+        record = new(kind)
+        record._origin = (origin, i)  # pyright: ignore[reportPrivateUsage]
+        made.append(record)
+    return made
 
 
 def is_unread(record: SampleRecord) -> bool:
-    """Tell whether a record is as ``unread_record`` made it: payload never seen, same meta."""
+    """Tell whether a record is as ``unread_records`` made it: payload never seen, same meta."""
     if _has(record, "payload") or not _has(record, "_origin"):
         return False
-    return record.meta is record._origin[0]  # pyright: ignore[reportPrivateUsage]
+    origin, i = record._origin  # pyright: ignore[reportPrivateUsage]
+    return not _has(record, "meta") or record.meta is origin.meta(i)
 
 
 def _has(record: SampleRecord, slot: str) -> bool:

@@ -1,8 +1,11 @@
-"""One row of a batch as a record: its meta at once, its payload when somebody looks at it."""
+"""Rows of a batch as records: who each is and what it holds, made when somebody looks at it.
+
+The file is long because the meta and the payload of a row are read off the same columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,21 +24,51 @@ from zephon.batches.identity import (
     SamplePayload,
 )
 from zephon.batches.packed_payload import PACKED_SAMPLES, pack_documents
-from zephon.batches.record import SampleRecord, unread_record
+from zephon.batches.record import SampleRecord, unread_records
 from zephon.tensors import as_container
 
 
 def record_of(rows: BatchRows, i: int) -> SampleRecord:
     """Give one row as a record. Its payload is built, from copies, on the first look at it."""
-    return unread_record(meta_of(rows, i), partial(payload_of, rows, i))
+    return _records(rows, range(i, i + 1))[0]
 
 
 def records_of(rows: BatchRows) -> list[SampleRecord]:
     """Give all rows as records, as ``record_of`` gives each."""
-    if rows.packed or rows.metas is not None or len(rows.spans.row) != len(rows):
-        return [record_of(rows, i) for i in range(len(rows))]
-    metas = _metas_of_documents(rows)
-    return [unread_record(meta, partial(payload_of, rows, i)) for i, meta in enumerate(metas)]
+    return _records(rows, range(len(rows)))
+
+
+def _records(rows: BatchRows, numbers: range) -> list[SampleRecord]:
+    origin = _Origin(rows)  # whose payload is no method: a call less for each row
+    return unread_records(origin, numbers)  # pyright: ignore[reportArgumentType]
+
+
+class _Origin:
+    """Where the records of a batch come from."""
+
+    __slots__ = ("_metas", "_rows", "payload")
+
+    def __init__(self, rows: BatchRows) -> None:
+        self._rows = rows
+        self._metas: dict[int, SampleMeta] = {}
+        self.payload: Callable[[int], SamplePayload]
+        """Builds the payload of a row."""
+        if rows.payload is not None and not rows.fields and rows.packing != "sequences":
+            self.payload = rows.payload.row  # nothing is laid over the source rows
+        else:
+            self.payload = partial(payload_of, rows)
+
+    def meta(self, i: int) -> SampleMeta:
+        """Say who row ``i`` is; those of rows that are one document each are made together."""
+        rows, known = self._rows, self._metas
+        if i not in known:
+            # Each in one step, so that two threads that ask at once get the same.
+            if rows.packed or rows.metas is not None or len(rows.spans.row) != len(rows):
+                known.setdefault(i, meta_of(rows, i))
+            else:
+                for place, meta in enumerate(_metas_of_documents(rows)):
+                    known.setdefault(place, meta)
+        return known[i]
 
 
 def _metas_of_documents(rows: BatchRows) -> list[SampleMeta]:

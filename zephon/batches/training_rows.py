@@ -5,6 +5,8 @@ the payloads of records, and in the documents that a payload lists as packed sam
 come as one array of values and one of offsets. Records say the same as the columns that they were
 made from, whether somebody looked at them, pickled them or put them into another batch: their tags
 say how they were laid out. Each error here names the row.
+
+The file is long because one class stands here that answers all that is asked of the rows.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ from zephon.exec.arrivals import Counts
 from zephon.exec.engine import Engine
 from zephon.exec.towers import counted, counted_at
 
+FUNCTION = "function"
+"""Why tokens are dropped that were packed: a function behind packing let go of their row."""
+
 
 def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
     """Count rows and tokens of the lanes that this rank runs, up to what was handed out.
@@ -28,7 +31,7 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
     """
     _, states = engine.state()
     drawn = Counts.none(len(components))
-    placed, held, below = (np.zeros(len(components), np.int64) for _ in range(3))
+    placed, held, below, lost_above = (np.zeros(len(components), np.int64) for _ in range(4))
     dropped: dict[str, NDArray[np.int64]] = {}
     shared = engine.topology.global_batch_size is not None or engine.cut_short
     for lane, state in states.items():
@@ -42,7 +45,17 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
             run = engine.lane_again(lane, state)
         drawn = drawn.plus(counts)
         for number, floor in enumerate(run.floors()):
-            if number < engine.token_floor:
+            account = None if floor.below is None else floor.below.ledger.account
+            if account is not None:
+                lost_above += account.rows_dropped
+            if number < engine.token_floor and account is not None:
+                # Rows of this floor have no tokens: what their records say of those below counts.
+                function = dropped.get(FUNCTION, np.zeros(len(components), np.int64))
+                dropped[FUNCTION] = function + account.tokens_dropped
+                below += account.tokens_made
+                held += account.tokens_held + floor.held_tokens(noted=True)
+                noted = floor.placed_tokens(noted=True)
+                held, placed = (held + noted, placed) if number else (held, placed + noted)
                 continue
             above = number > engine.token_floor  # something of what leaves counts as made there
             for reason, tokens in floor.dropped_tokens().items():
@@ -61,6 +74,7 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
     place = np.array([names.index(name) for name in components])
     rows, made, filtered, lost = (_summed(each, place) for each in drawn)
     made += _summed(below, place)
+    lost += _summed(lost_above, place)
     held, placed = _summed(held, place), _summed(placed, place)
     dropped = {reason: _summed(tokens, place) for reason, tokens in dropped.items()}
     delivered = made - held - placed - sum(dropped.values())

@@ -22,8 +22,10 @@ class Ahead(Generic[T]):
     def __init__(self, items: Iterator[T], depth: int) -> None:
         self._items = items
         self._depth = depth
+        self._low = depth - 1 - depth // 4  # room for more items than one is worth waking up for
         self._queue: deque[T] = deque()
         self._changed = threading.Condition()
+        self._awaited = False  # a thread waits for a change: only then is it worth telling of one
         self._done = False
         self._closed = False
         self._error: BaseException | None = None
@@ -39,10 +41,11 @@ class Ahead(Generic[T]):
             self._thread = thread  # only now: one that did not start cannot be joined
         with self._changed:
             while not self._queue and not self._done:
-                self._changed.wait()
+                self._wait()
             if self._queue:
                 item = self._queue.popleft()
-                self._changed.notify_all()
+                if self._awaited and len(self._queue) <= self._low:
+                    self._tell()
                 return item
             error, self._error = self._error, None
         if error is not None:
@@ -54,7 +57,7 @@ class Ahead(Generic[T]):
         with self._changed:
             self._closed = True
             self._queue.clear()
-            self._changed.notify_all()
+            self._tell()
 
     def join(self) -> None:
         """Wait until the thread has ended."""
@@ -69,14 +72,23 @@ class Ahead(Generic[T]):
             for item in self._items:
                 with self._changed:
                     while len(self._queue) >= self._depth and not self._closed:
-                        self._changed.wait()
+                        self._wait()
                     if self._closed:
                         break
                     self._queue.append(item)
-                    self._changed.notify_all()
+                    if self._awaited:
+                        self._tell()
         except BaseException as exc:
             self._error = exc
         finally:
             with self._changed:
                 self._done = True
-                self._changed.notify_all()
+                self._tell()
+
+    def _wait(self) -> None:
+        self._awaited = True
+        self._changed.wait()
+
+    def _tell(self) -> None:
+        self._awaited = False
+        self._changed.notify_all()

@@ -147,18 +147,31 @@ class Counts:
 
         New arrays where they differ.
         """
-        component, length = arrivals.component, arrivals.length
-        first = np.diff(arrivals.ordinal, prepend=-1) != 0
-        counts = replace(self, rows=self.rows + self._sums(component[first]))
-        if len(arrivals.skipped):
-            if arrivals.skipped.any():
-                lost = [self._sums(component, each) for each in arrivals.skipped]
-                counts = counts._with_lost(lost)
-                counts = replace(counts, rows=counts.rows + sum(lost))
-        elif len(length) and int(length.min()) < 0:
-            counts = counts._with_lost([self._sums(component[length == -why]) for why in REASONS])
+        component, length, ordinal = arrivals.component, arrivals.length, arrivals.ordinal
+        first = np.ones(len(ordinal), np.bool_)
+        np.not_equal(ordinal[1:], ordinal[:-1], out=first[1:])
+        filtered, dropped = self.filtered, self.dropped
+        if not len(arrivals.skipped) and len(length) and int(length.min()) < 0:
+            filtered = filtered + self._sums(component[length == -FILTERED])
+            dropped = dropped + self._sums(component[length == -DROPPED])
             length = np.maximum(length, 0)
-        return replace(counts, tokens=self.tokens + self._sums(component, length))
+        rows = self.rows + self._sums(component[first])
+        tokens = self.tokens + self._sums(component, length)
+        counts = Counts(rows, tokens, filtered, dropped)
+        if arrivals.skipped.any():
+            lost = [self._sums(component, each) for each in arrivals.skipped]
+            counts = counts.with_lost(np.array(lost))
+        return counts
+
+    def with_lost(self, lost: NDArray[np.int64]) -> Counts:
+        """Return the counts with more draws that gave no document.
+
+        Args:
+            lost: so many by ``REASONS``, shape [reasons, components].
+        """
+        if not lost.any():
+            return self
+        return replace(self._with_lost(list(lost)), rows=self.rows + lost.sum(axis=0))
 
     def _with_lost(self, lost: Sequence[NDArray[np.int64]]) -> Counts:
         filtered, dropped = (lost[REASONS.index(why)] for why in (FILTERED, DROPPED))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.batches.columns import SPAN_COLUMNS
 from zephon.exec.block import Part
 from zephon.exec.finished_rows import Placed
 from zephon.exec.rows import HoldsRows
@@ -159,17 +160,19 @@ class Assembler:
         target_mixture: Mapping[str, float] | None = None,
     ) -> BatchRows:
         """Return rows [first, stop) as a batch whose fields are views of the gathered buffers."""
-        a, b = int(rows.offsets[first]), int(rows.offsets[stop])
-        offsets = rows.offsets[first : stop + 1] - a
-        payload = rows.payload
+        fields, payload = {}, rows.payload
+        if rows.columns:
+            a, b = int(rows.offsets[first]), int(rows.offsets[stop])
+            offsets = rows.offsets[first : stop + 1] - a
+            fields = {n: TokenField(c[a:b], offsets) for n, c in rows.columns.items()}
         if payload is not None:
             splits = rows.spans.row_splits
-            payload = payload.take(np.arange(splits[first], splits[stop]))
+            payload = payload.part(int(splits[first]), int(splits[stop]))
         return BatchRows(
-            fields={n: TokenField(c[a:b], offsets) for n, c in rows.columns.items()},
+            fields=fields,
             tokens_field=self._layout.tokens_field,
             masks=self._layout.masks,
-            spans=_cut_spans(rows.spans, first, stop),
+            spans=rows.spans.part(first, stop),
             lane=rows.lane[first:stop],
             padding=None if rows.padding is None else rows.padding[first:stop],
             packing=self._layout.packing,
@@ -256,7 +259,7 @@ class _Sources:
     def payload(self) -> Payload:
         """Return the whole rows that these pieces come from; asked for before any padding."""
         found, order = [], []
-        for number in np.unique(self._part).tolist():
+        for number in np.flatnonzero(np.bincount(self._part)).tolist():
             part = self._parts[number]
             whole = None if part is None else part.payload
             if whole is not None:
@@ -284,26 +287,12 @@ def stack(rows: Sequence[GatheredRows]) -> GatheredRows:
         ),
         spans=Spans(
             row_splits=_stack_splits([s.row_splits for s in spans]),
-            **{name: np.concatenate([getattr(s, name) for s in spans]) for name in _SPAN_COLUMNS},
+            **{name: np.concatenate([getattr(s, name) for s in spans]) for name in SPAN_COLUMNS},
         ),
         lane=np.concatenate([r.lane for r in rows]),
         mark=np.concatenate([r.mark for r in rows]),
         padding=np.concatenate(paddings) if paddings else None,
         payload=Payload.concat(payloads) if payloads else None,
-    )
-
-
-_SPAN_COLUMNS = (
-    "start", "length", "closes", "ends", "component", "dataset_id", "shard_id", "row", "ordinal",
-    "child",
-)  # fmt: skip
-
-
-def _cut_spans(spans: Spans, first: int, stop: int) -> Spans:
-    a, b = int(spans.row_splits[first]), int(spans.row_splits[stop])
-    return Spans(
-        row_splits=spans.row_splits[first : stop + 1] - a,
-        **{name: getattr(spans, name)[a:b] for name in _SPAN_COLUMNS},
     )
 
 

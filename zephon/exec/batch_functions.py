@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zephon.errors import ExecutionError
+from zephon.errors import ExecutionError, told
 from zephon.planner.logical import MapBatch
 from zephon.types import SampleBatch
 
@@ -21,7 +21,7 @@ def mapped(batch: SampleBatch, calls: Sequence[MapBatch]) -> SampleBatch | None:
         except Exception as exc:
             ids = batch.ids
             raise ExecutionError(
-                f"map_batch: the function raised {type(exc).__name__}: {exc}, on the batch that "
+                f"map_batch: the function raised {told(exc)}, on the batch that "
                 f"begins with sample {ids[0] if ids else 'none'}; mend the function"
             ) from exc
         if found is None:

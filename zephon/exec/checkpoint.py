@@ -13,7 +13,7 @@ import msgspec
 
 from zephon.errors import CheckpointError
 from zephon.exec.fingerprint import digest
-from zephon.exec.lane_states import lane_from_dict, lane_to_dict, pack, unpack
+from zephon.exec.lane_states import lane_from_dict, lane_to_dict
 from zephon.io.formats.zstd_module import zstd
 
 __all__ = [
@@ -23,19 +23,58 @@ __all__ = [
     "from_any",
     "lane_from_dict",
     "lane_to_dict",
-    "pack",
     "to_bytes",
-    "unpack",
 ]
 
 FORMAT = "zephon.checkpoint"
 VERSION = 3
 _MAGIC = b"ZEPHONCP"
+_WIDE, _BROKEN, _PAIRS = 1, 2, 3
+"""Extensions: an integer as digits; text that is not UTF-8; a dict with such keys, as pairs."""
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1  # what msgpack writes as integers
 
 
 def to_bytes(state: Mapping[str, Any]) -> bytes:
     """Return a checkpoint dict as bytes: magic, version, zstd of msgpack."""
-    return _MAGIC + VERSION.to_bytes(2, "big") + zstd.compress(msgspec.msgpack.encode(state))
+    try:
+        data = msgspec.msgpack.encode(state)
+    except (OverflowError, UnicodeEncodeError):  # what an operator of the user wrote down
+        data = msgspec.msgpack.encode(_packable(state))
+    return _MAGIC + VERSION.to_bytes(2, "big") + zstd.compress(data)
+
+
+def _packable(value: Any) -> Any:
+    """Put what JSON knows and msgpack does not into extensions: wide integers, lone surrogates."""
+    match value:
+        case bool():
+            return value
+        case int() if not _LEAST <= value <= _MOST:
+            return msgspec.msgpack.Ext(_WIDE, str(value).encode())
+        case str():
+            whole = value.encode("utf-8", "surrogatepass")
+            try:
+                whole.decode()
+            except UnicodeDecodeError:
+                return msgspec.msgpack.Ext(_BROKEN, whole)
+            return value
+        case dict():
+            pairs = [(_packable(key), _packable(each)) for key, each in value.items()]
+            if all(isinstance(key, str) for key, _ in pairs):
+                return dict(pairs)
+            return msgspec.msgpack.Ext(_PAIRS, msgspec.msgpack.encode(pairs))
+        case list() | tuple():
+            return [_packable(each) for each in value]
+    return value
+
+
+def _unpacked(code: int, data: memoryview) -> Any:
+    if code == _WIDE:
+        return int(bytes(data))
+    if code == _PAIRS:
+        return dict(msgspec.msgpack.decode(data, ext_hook=_unpacked))
+    if code == _BROKEN:
+        return bytes(data).decode("utf-8", "surrogatepass")
+    raise ValueError(f"an extension of the unknown kind {code}")
 
 
 def from_any(state: object) -> dict[str, Any]:
@@ -99,7 +138,7 @@ def _from_bytes(data: bytes) -> object:
     if version != VERSION:
         _refuse_version(version)
     try:
-        return msgspec.msgpack.decode(zstd.decompress(data[head:]))
+        return msgspec.msgpack.decode(zstd.decompress(data[head:]), ext_hook=_unpacked)
     except (zstd.ZstdError, msgspec.DecodeError, ValueError) as exc:
         raise CheckpointError(
             f"restore: the checkpoint's bytes are damaged: {exc}; restore an earlier one"

@@ -34,6 +34,14 @@ class Group:
     rows: tuple[LaneRows, ...]
     after: Position
 
+    @property
+    def size(self) -> int:
+        """How many rows these are."""
+        size = 0
+        for rows in self.rows:
+            size += rows.stop - rows.first
+        return size
+
 
 MOST_TOGETHER = 256
 

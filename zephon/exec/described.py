@@ -67,8 +67,10 @@ def notes(
     except ZephonError as exc:
         lines.append(f"tokenizer: {exc}")
     lines += _step_notes(plan, options, topology, budget)
-    if options.without_effect:
-        lines.append(f"options without effect here: {', '.join(options.without_effect)}")
+    # one stage alone has a runner; the others run on the thread that takes the rows
+    stages = [f"per_stage_runner[{stage}]" for stage in sorted(options.per_stage_runner) if stage]
+    if ignored := (*options.without_effect, *stages):
+        lines.append(f"options without effect here: {', '.join(ignored)}")
     if ignored := StoreOptions.from_any(options.io_options).without_effect:
         lines.append(f"io_options without effect here: {', '.join(ignored)}")
     if any(isinstance(node, Prefetch) for node in top_first(plan.logical)):

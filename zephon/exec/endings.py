@@ -60,7 +60,7 @@ def rows_lost(run: LaneRun) -> int:
     wanted = run.strands.wants
     if wanted is None or run.intakes[wanted].stream.length is not None:
         return 0
-    return run.intakes[wanted].read - run.strands.drawn(wanted)
+    return run.strands.read_in_vain(wanted)
 
 
 def barren(run: LaneRun) -> ExecutionError:

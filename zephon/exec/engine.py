@@ -15,16 +15,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from zephon.errors import ExecutionError, ZephonError
 from zephon.exec import endings
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
+from zephon.exec.closing import close_all
 from zephon.exec.delivery import Group, Position, few_at_first, joined, steps, turns
 from zephon.exec.entry import Entry
 from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import LaneRows, Topology
-from zephon.exec.limit import at_most
+from zephon.exec.limit import all_out, at_most
 from zephon.exec.morsel import TOKENS
 from zephon.exec.run_settings import Identity, Settings
 from zephon.exec.runners import Runner
@@ -156,19 +159,15 @@ class Engine:
             task_bytes=_task_bytes(self._settings.group_bytes),
             lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
             budget=max(self._settings.budget, 2 * len(self.lanes) * self._step_bytes()),
+            limit=self._settings.ahead,
         )
 
     @property
     def cut_short(self) -> bool:
         """Whether all rows were handed out that this run is to deliver, whatever follows them."""
-        limit, topology = self._settings.limit, self.topology
-        if limit is None:
-            return False
         with self._lock:
             position = self._delivered
-        steps = position.step * (topology.global_batch_size or 0)
-        part = position.delivered * topology.dp_degree + sum(position.rows.values())
-        return steps + part >= limit
+        return all_out(position, self.topology, self._settings.limit)
 
     def stop(self) -> None:
         """End the run from outside: its iterator raises when it is asked for the next batch."""
@@ -187,11 +186,8 @@ class Engine:
             self._ahead.join()
         for floor in (floor for run in self.lanes.values() for floor in run.floors()):
             floor.held.parts.clear()
-        for entry in self._entries:
-            entry.step.close()
-            entry.segment.close()
-        self._ground.segment.close()
-        self._release()
+        parts = [part for entry in self._entries for part in (entry.step, entry.segment)]
+        close_all([*(part.close for part in (*parts, self._ground.segment)), self._release])
 
     def state(self) -> tuple[Position, dict[int, LaneState]]:
         """Return what was handed to the caller, and each lane's state there."""
@@ -311,7 +307,7 @@ class Engine:
 
     def _tokens(self, group: Group) -> int:
         """Count tokens of a group; a row without tokens counts as the bytes of a source row."""
-        rows = sum(lane_rows.stop - lane_rows.first for lane_rows in group.rows)
+        rows = group.size
         if self._settings.max_length is not None:
             return rows * self._settings.max_length
         tokens = 0
@@ -354,11 +350,11 @@ class Engine:
     def _cut(
         self, gathered: GatheredRows, groups: Sequence[Group]
     ) -> Iterator[tuple[BatchRows, Position]]:
+        stops = np.cumsum([group.size for group in groups])
+        marks, lanes = gathered.mark[stops - 1].tolist(), gathered.lane[stops - 1].tolist()
         first = 0
-        for group in groups:
-            stop = first + sum(rows.stop - rows.first for rows in group.rows)
-            draw, time = gathered.mark[stop - 1].tolist()
-            mixture = self._weights.at(self.lanes[int(gathered.lane[stop - 1])], draw, time)
+        for group, stop, lane, mark in zip(groups, stops.tolist(), lanes, marks, strict=True):
+            mixture = self._weights.at(self.lanes[lane], *mark)
             yield self._assembler.batch(gathered, first, stop, mixture), group.after
             first = stop
 

@@ -29,11 +29,14 @@ def entries_of(
     """
     source, entries = materials.source, []
     naming = naming_of(source)
-    for below, floor in pairwise(floors):
+    for number, (below, floor) in enumerate(pairwise(floors)):
         if floor.entry is None:
             continue
-        step = custom_step(floor.entry.op, services_of(materials))
+        services = services_of(materials, in_order=True)
+        step = custom_step(floor.entry.op, services, floor.op_place(floor.entry))
         pad = pad_token_id(below.layout)
+        above = any(each.layout.tokens_field is not None for each in floors[number + 1 :])
+        under = any(each.layout.tokens_field is not None for each in floors[: number + 1])
         entries.append(
             Entry(
                 step=step,
@@ -43,6 +46,7 @@ def entries_of(
                 segment=segment_on(floor, materials),
                 chain=chain_of(floor, source),
                 measures=measures_of(floor),
+                carries_tokens=under and not above,
             )
         )
     return entries

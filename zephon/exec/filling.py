@@ -3,6 +3,8 @@
 A lane that merges strands needs the next document of each whose share has come. So each strand gets
 the part of the lane's bytes that its share of the coming tokens asks for, the emptiest first; the
 strand that the merge waits for always gets a document, whatever its share is.
+
+The file is long because both ways of filling a lane stand here, side by side.
 """
 
 from __future__ import annotations
@@ -71,9 +73,11 @@ class Sizes:
 class Filling(ABC):
     """How full one lane is."""
 
-    def __init__(self, run: LaneRun, sizes: Sizes) -> None:
+    def __init__(self, run: LaneRun, sizes: Sizes, limit: int | None = None) -> None:
+        """Keep what to look at; limit: draws of an intake that are read ahead at most."""
         self.run = run
         self._sizes = sizes
+        self._limit = limit
 
     @abstractmethod
     def held(self) -> float:
@@ -90,6 +94,20 @@ class Filling(ABC):
     @abstractmethod
     def plan(self, portion: float) -> list[tuple[int, int]]:
         """Say how many draws of which intakes make so many bytes; at least one draw."""
+
+    def _left(self, number: int) -> int | None:
+        """Count the draws of an intake that may be read ahead; None: it never ends."""
+        intake = self.run.intakes[number]
+        if self._limit is None:
+            return intake.left
+        within = max(self._limit - intake.next_draw, 0)
+        return within if intake.left is None else min(within, intake.left)
+
+    def _at_most(self, number: int, draws: float) -> int:
+        """Give so many draws of an intake, or what is left; what is asked for has no limit."""
+        left = self._left(number) or self.run.intakes[number].left
+        count = max(1, min(_MOST_DRAWS, int(draws)))
+        return count if left is None else min(count, left)
 
     def measure(self) -> None:  # noqa: B027 - a whole lane is measured when it is asked
         """See how full the lane is, after something came or was asked for."""
@@ -113,11 +131,11 @@ class WholeLane(Filling):
 
     def has_more(self) -> bool:
         """Whether a draw is left; a lane may end after a restore without having read all."""
-        return not self.run.ended and self.run.intakes[0].left != 0
+        return not self.run.ended and self._left(0) != 0
 
     def plan(self, portion: float) -> list[tuple[int, int]]:
         """Say how many draws make so many bytes."""
-        return [(0, _at_most(self.run.intakes[0].left, portion / self._sizes.row(0)))]
+        return [(0, self._at_most(0, portion / self._sizes.row(0)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +159,18 @@ class MergedLane(Filling):
         strands: its strands.
         sizes: of the rows of each component.
         lane_bytes: bytes of rows that a lane should have in flight or waiting.
+        limit: draws of a strand that are read ahead at most; None: any number.
     """
 
-    def __init__(self, run: LaneRun, strands: Strands, sizes: Sizes, lane_bytes: int) -> None:
-        super().__init__(run, sizes)
+    def __init__(
+        self,
+        run: LaneRun,
+        strands: Strands,
+        sizes: Sizes,
+        lane_bytes: int,
+        limit: int | None = None,
+    ) -> None:
+        super().__init__(run, sizes, limit)
         self._strands = strands
         self._horizon = lane_bytes / _BYTES_PER_TOKEN
         self._held, self._ahead = 0.0, math.inf
@@ -195,7 +221,7 @@ class MergedLane(Filling):
             draws = min(max(draws, min(whole, _LEAST_DRAWS)), portion / size)
             if draws < 1.0 and not self._is_empty(strand):
                 continue
-            plan[strand] = _at_most(self.run.intakes[strand].left, draws)
+            plan[strand] = self._at_most(strand, draws)
             portion -= plan[strand] * size
         return list((plan or {levels[0].strand: 1}).items())
 
@@ -216,7 +242,7 @@ class MergedLane(Filling):
         levels = []
         for strand, share in enumerate(self._strands.shares()):
             intake = self.run.intakes[strand]
-            if share > 0.0 and intake.left != 0:
+            if share > 0.0 and self._left(strand) != 0:
                 tokens = intake.tokens - int(self.run.counts.tokens[strand])
                 tokens += (intake.next_draw - intake.read) * self._sizes.tokens(strand)
                 levels.append(_Level(tokens / share, strand, tokens, share))
@@ -235,13 +261,8 @@ class MergedLane(Filling):
         return filled / width if width else 0.0
 
 
-def filling_of(run: LaneRun, sizes: Sizes, lane_bytes: int) -> Filling:
+def filling_of(run: LaneRun, sizes: Sizes, lane_bytes: int, limit: int | None = None) -> Filling:
     """Return what knows how full a lane is."""
     if run.strands is None:
-        return WholeLane(run, sizes)
-    return MergedLane(run, run.strands, sizes, lane_bytes)
-
-
-def _at_most(left: int | None, draws: float) -> int:
-    count = max(1, min(_MOST_DRAWS, int(draws)))
-    return count if left is None else min(count, left)
+        return WholeLane(run, sizes, limit)
+    return MergedLane(run, run.strands, sizes, lane_bytes, limit)

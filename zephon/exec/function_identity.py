@@ -2,9 +2,14 @@
 
 Two functions are one when their qualified name, the syntax tree of their source and the simple
 values that they close over, or have as defaults, are the same: comments, formatting and the file's
-place do not count, and what a function reads from globals is not looked at. What cannot be told is
-``opaque``: of a function without source only the name is known, of any other value its type, and a
-warning says so once.
+place do not count, and what a function reads from globals is not looked at. An object that is
+called, or whose method is, is known by what its class says in its body, and by its attributes as
+they were when it was first described: what it keeps while it runs does not make another of it.
+
+What cannot be told is ``opaque``: of a function without source only the name is known, of any other
+value its type, and a warning says so once for each.
+
+The file is long because functions hold values and values hold functions: each describes the other.
 """
 
 from __future__ import annotations
@@ -18,13 +23,17 @@ import json
 import textwrap
 import types
 import warnings
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 _SIMPLE = (type(None), bool, int, float, str, bytes)
+_CONSTANT = (*_SIMPLE, tuple, frozenset, functools.partial)
+_CONTAINERS = (list, dict, set, np.ndarray)
 _warned: set[str] = set()
+_first_seen: dict[int, tuple[weakref.ref[Any], dict[str, Any]]] = {}
 
 
 def identity_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -48,6 +57,28 @@ def identity_of_value(value: Any) -> Any:
     return _value(value, ())
 
 
+def members_of(kinds: Iterable[type], around: tuple[object, ...] = ()) -> dict[str, Any]:
+    """Describe what classes say in their bodies, by name: functions and values; a later wins."""
+    found: dict[str, Any] = {}
+    for kind in kinds:
+        for name, value in vars(kind).items():
+            inner = value.fget if isinstance(value, property) else value
+            inner = inner.func if isinstance(inner, functools.cached_property) else inner
+            inner = inner.__func__ if isinstance(inner, staticmethod | classmethod) else inner
+            if isinstance(inner, types.FunctionType):
+                found[name] = _identity(inner, around)
+            elif _counts(name, value):
+                found[name] = _value(value, around)
+    return dict(sorted(found.items()))
+
+
+def _counts(name: str, value: Any) -> bool:
+    """Whether a value in a class body is part of what the class is; a hidden cache is not."""
+    if isinstance(value, _CONTAINERS):
+        return not name.startswith("_")
+    return isinstance(value, _CONSTANT) and not name.startswith("__")
+
+
 def _identity(function: Callable[..., Any], around: tuple[object, ...]) -> dict[str, Any]:
     """Describe a function that those ``around`` it close over, or are given."""
     if isinstance(function, functools.partial):
@@ -56,16 +87,21 @@ def _identity(function: Callable[..., Any], around: tuple[object, ...]) -> dict[
             "partial": _identity(function.func, inside),
             "arguments": [_value(v, inside) for v in (function.args, function.keywords)],
         }
-    if isinstance(function, types.MethodType) and isinstance(function.__self__, type):
-        return _identity(function.__func__, around)
+    if isinstance(function, types.MethodType):
+        found = _identity(function.__func__, around)
+        if isinstance(function.__self__, type):
+            return found
+        return {**found, "object": _object(function.__self__, around)}
     name = f"{getattr(function, '__module__', None)}.{_qualified_name(function)}"
     if isinstance(function, types.BuiltinFunctionType | type):
         return {"name": name}
     if any(function is each for each in around):  # it closes over itself
         return {"name": name}
-    tree = _tree(function) if isinstance(function, types.FunctionType) else None
-    if not isinstance(function, types.FunctionType) or tree is None:
-        _warn_once(f"the source of {name}")
+    if not isinstance(function, types.FunctionType):
+        return {"name": name, **_object(function, around)}
+    tree = _tree(function)
+    if tree is None:
+        _warn_once(f"the source of {name}", _place(function))
         return {"name": name, "opaque": True}
     inside = (*around, function)
     found: dict[str, Any] = {"name": name, "source": hashlib.sha256(tree.encode()).hexdigest()}
@@ -76,6 +112,43 @@ def _identity(function: Callable[..., Any], around: tuple[object, ...]) -> dict[
     if any(defaults):
         found["defaults"] = [_value(each, inside) for each in defaults]
     return found
+
+
+def _object(value: Any, around: tuple[object, ...]) -> dict[str, Any]:
+    """Describe an object that is called, or whose method is, as it was when it was first seen."""
+    if any(value is each for each in around):
+        return {"object": "itself"}
+    kept = _first_seen.get(id(value))
+    if kept is not None and kept[0]() is value:
+        return kept[1]
+    kind, inside = type(value), (*around, value)
+    package = kind.__module__.partition(".")[0]
+    own = [each for each in reversed(kind.__mro__) if each.__module__.partition(".")[0] == package]
+    methods, attributes = members_of(own, inside), _attributes(value)
+    found: dict[str, Any] = {"methods": methods} if methods else {}
+    if attributes:
+        found["attributes"] = {name: _value(v, inside) for name, v in sorted(attributes.items())}
+    if not found:
+        _warn_once(f"the source of {kind.__module__}.{kind.__qualname__}")
+        return {"opaque": True}
+    with contextlib.suppress(TypeError):  # of a class without weak references
+        key = id(value)
+        _first_seen[key] = (weakref.ref(value, lambda _: _first_seen.pop(key, None)), found)
+    return found
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Give what an object holds; of what wraps a function, that function and not its name."""
+    found = {}
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            with contextlib.suppress(AttributeError):  # it has no value yet
+                found[name] = getattr(value, name)
+    found.update(getattr(value, "__dict__", {}))
+    hidden = ("__dict__", "__weakref__", "__module__", "__name__", "__qualname__", "__doc__")
+    hidden += ("__annotations__", "__type_params__")
+    return {name: each for name, each in found.items() if name not in hidden}
 
 
 def _captured(function: types.FunctionType) -> dict[str, Any]:
@@ -113,7 +186,8 @@ def _value(value: Any, around: tuple[object, ...]) -> Any:
     if callable(value):
         return _identity(value, around)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    _warn_once(f"a value of type {kind} that a function uses")
+    users = [_qualified_name(each) for each in around if callable(each)]
+    _warn_once(f"a value of type {kind} that {users[-1] if users else 'a function'} uses")
     return {"type": kind, "opaque": True}
 
 
@@ -167,13 +241,20 @@ def _decorated(node: ast.AST) -> list[int]:
     return [each.lineno for each in getattr(node, "decorator_list", [])]
 
 
-def _warn_once(what: str) -> None:
-    if what in _warned:
+def _place(function: types.FunctionType) -> str:
+    """Say where a function stands: two lambdas of one line have one name."""
+    code = function.__code__
+    columns = [column for _, _, column, _ in code.co_positions() if column is not None]
+    return f" ({code.co_filename}, line {code.co_firstlineno}, column {max(columns, default=0)})"
+
+
+def _warn_once(what: str, where: str = "") -> None:
+    if what + where in _warned:
         return
-    _warned.add(what)
+    _warned.add(what + where)
     warnings.warn(
         f"{what} cannot be read, so a checkpoint knows it by its name alone and does not notice "
-        "when it changes",
+        f"when it changes{where}",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
-from zephon.errors import ExecutionError
+from zephon.errors import ExecutionError, told
 from zephon.exec.user_calls import called, records_of
 from zephon.ops import Accumulator, BaseOp, OpContext, StageInfo
 from zephon.ops.context import OpServices
@@ -61,7 +61,7 @@ class Worker:
             made = self._forms(**{k: v for k, v in wanted.items() if k in _takes(self._forms)})
         except Exception as exc:
             raise ExecutionError(
-                f"{self._label}: accumulator raised {type(exc).__name__}: {exc}, where a lane "
+                f"{self._label}: accumulator raised {told(exc)}, where a lane "
                 "begins; mend the function"
             ) from exc
         if not all(callable(getattr(made, name, None)) for name in ("push_many", "flush")):
@@ -82,7 +82,7 @@ class Worker:
         except Exception as exc:
             raise ExecutionError(
                 f"{self._label}: every worker needs a copy of its own, and copying raised "
-                f"{type(exc).__name__}: {exc}; build in setup() what cannot be copied"
+                f"{told(exc)}; build in setup() what cannot be copied"
             ) from exc
 
     def _begun(self, instance: BaseOp) -> BaseOp:
@@ -91,8 +91,7 @@ class Worker:
             instance.setup(self._context)
         except Exception as exc:
             raise ExecutionError(
-                f"{self._label}: setup raised {type(exc).__name__}: {exc}, for a new worker; mend "
-                "it"
+                f"{self._label}: setup raised {told(exc)}, for a new worker; mend it"
             ) from exc
         return instance
 
@@ -112,6 +111,7 @@ class GroupCalls:
         self._own = threading.local()
         self._lock = threading.Lock()
         self._workers: list[Worker] = []
+        self._failure: ExecutionError | None = None
 
     def worker(self) -> Worker:
         """Give the copy of the thread that asks, ready for work."""
@@ -121,8 +121,18 @@ class GroupCalls:
         return found
 
     def new_worker(self) -> Worker:
-        """Make a copy that nobody else has."""
-        worker = Worker(self._op, self._context)
+        """Make a copy that nobody else has.
+
+        Raises:
+            ExecutionError: it cannot be copied, or ``setup`` failed; nothing is tried after that.
+        """
+        if self._failure is not None:
+            raise ExecutionError(str(self._failure)) from self._failure.__cause__
+        try:
+            worker = Worker(self._op, self._context)
+        except ExecutionError as exc:
+            self._failure = exc
+            raise
         with self._lock:
             self._workers.append(worker)
         return worker
@@ -162,8 +172,7 @@ class GroupCalls:
         if failures:
             first = failures[0]
             raise ExecutionError(
-                f"{self.label}: teardown raised {type(first).__name__}: {first}, at the end of a "
-                "worker; mend it"
+                f"{self.label}: teardown raised {told(first)}, at the end of a worker; mend it"
             ) from first
 
 

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from zephon.exec.arrivals import Arrivals, Counts
 from zephon.exec.block import Known
 from zephon.exec.kept_rows import Interval
+from zephon.exec.ledger import Account
+from zephon.exec.policies.merge_point import MergePoint
 from zephon.exec.policies.policy import Held
-from zephon.exec.policies.token_merge import MergePoint
 
 TICK = 1024
 
@@ -49,8 +50,10 @@ class LaneState:
     rows: rows delivered. last_draw: the draw that finished the last of them, -1 before the first.
     log: what came of the draws from the tick to that one. ended: the end of the lane finished the
     last row; last_draw is its last draw then. source: JSON values with which the work source draws
-    again from the tick on, where it needs any. below: what feeds the lane, where that is an
-    operator of the user.
+    again from the tick on, where it needs any. drawn: what the lane has drawn in all, where it
+    merges strands and has ended: their last draws may give no document, and are in no log.
+    stopped: the last rows are of the draw behind ``last_draw``, of which not all came. below: what
+    feeds the lane, where that is an operator of the user.
     """
 
     rows: int
@@ -59,7 +62,13 @@ class LaneState:
     log: Arrivals
     ended: bool = False
     source: Any = None
+    drawn: Counts | None = None
+    stopped: bool = False
     below: Below | None = None
+
+    def counts(self) -> Counts:
+        """Count what the lane had drawn."""
+        return self.tick.counts.after(self.log) if self.drawn is None else self.drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +78,28 @@ class Below:
     lane: the lane below, behind the rows of the last group that ``last_draw`` of the lane above
     names. intervals: those from which documents that may be wanted come, and the one under way.
     final: no group follows. weights: those in force at each group from the tick above on, shape
-    [groups, components]; None where nobody knows.
+    [groups, components]; None where nobody knows. account: of the rows that it got.
     """
 
     lane: LaneState
     intervals: tuple[Interval, ...]
     final: bool
     weights: NDArray[np.float64] | None
+    account: Account
 
 
 class LaneHistory:
     """Ticks, arrivals and finished rows that some undelivered position may still need."""
 
-    def __init__(self, first: Tick) -> None:
+    def __init__(self, first: Tick, delivered: int = 0) -> None:
+        self._delivered = delivered  # rows, some of which may have to come once more
         self._ticks: deque[Tick] = deque([first])
         self._log: deque[Arrivals] = deque()
         self._finishing: deque[tuple[int, NDArray[np.int64]]] = deque()
         self._last_draw = first.ordinal - 1
         self._ended_at: int | None = None  # rows finished before the end of the lane
+        self._stopped: int | None = None  # the draw of which a part alone came
+        self._drawn: Counts | None = None  # in all, once a lane that merges strands has ended
         self.rows = first.rows
 
     @property
@@ -95,17 +108,24 @@ class LaneHistory:
         return self._ticks[0].ordinal
 
     def add_tick(self, tick: Tick) -> None:
-        """Remember a snapshot; one before it that no row needs any more is forgotten.
-
-        No row was finished since the last one: then those to come need this one, and those that
-        are there the ones before. So a lane that finishes no row for long stays small.
-        """
-        last = self._ticks[-1]
-        if len(self._ticks) > 1 and last.rows == tick.rows:
+        """Remember a snapshot, instead of one at the same draw; the first of all stays."""
+        if len(self._ticks) > 1 and self._ticks[-1].ordinal == tick.ordinal:
             self._ticks.pop()
-            while self._log and not self._starts_before(self._log[-1], last.ordinal):
-                self._log.pop()
         self._ticks.append(tick)
+
+    def _drop_idle_tick(self) -> None:
+        """Forget the snapshot before the last one, if no row between them was finished.
+
+        Those to come need the last one, and those that are there the ones before: so a lane that
+        finishes no row for long stays small. Not before a draw follows the last one: rows that the
+        end of the lane lets go are of the draw before it.
+        """
+        if len(self._ticks) < 3 or self._ticks[-2].rows < self._ticks[-1].rows:
+            return
+        idle = self._ticks[-2].ordinal
+        del self._ticks[-2]
+        while self._log and not self._starts_before(self._log[-1], idle):
+            self._log.pop()
 
     @staticmethod
     def _starts_before(arrivals: Arrivals, ordinal: int) -> bool:
@@ -113,6 +133,8 @@ class LaneHistory:
 
     def add(self, arrivals: Arrivals, finishing: NDArray[np.int64]) -> None:
         """Remember what was pushed, and the draw that finished each row that came of it."""
+        if len(arrivals) and self._last_draw < self._ticks[-1].ordinal:
+            self._drop_idle_tick()
         self._log.append(arrivals)
         if len(arrivals):
             self._last_draw = int(arrivals.ordinal[-1])
@@ -120,14 +142,24 @@ class LaneHistory:
             self._finishing.append((self.rows, finishing))
             self.rows += len(finishing)
 
-    def end(self, rows: int) -> None:
-        """Remember that no draw follows, and how many rows came of that."""
+    def end(self, rows: int, drawn: Counts | None = None) -> None:
+        """Remember that no draw follows, how many rows came of that, and what is drawn then."""
         self._ended_at = self.rows
+        self._drawn = drawn
         self.add(Arrivals.none(), np.full(rows, self._last_draw))
 
-    def state_at(self, rows: int) -> LaneState:
-        """Return the lane's state when ``rows`` rows of it are delivered."""
-        last_draw = self.finished_by(rows)
+    def stop_at(self, draw: int) -> None:
+        """Remember that of a draw only the first documents came."""
+        self._stopped = draw
+
+    def state_at(self, rows: int, *, at_end: bool = False) -> LaneState:
+        """Return the lane's state when ``rows`` rows of it are delivered.
+
+        Args:
+            rows: how many.
+            at_end: these are all, and whoever had them knows that no draw follows.
+        """
+        last_draw = self._last_draw if at_end else self.finished_by(rows)
         tick = self._ticks[0]
         for later in self._ticks:
             if later.ordinal > last_draw:
@@ -138,9 +170,15 @@ class LaneHistory:
             for arrivals in self._log
             if len(arrivals) and arrivals.ordinal[0] <= last_draw
         ]
-        ended = self._ended_at is not None and rows > self._ended_at
+        ended = at_end or (self._ended_at is not None and rows > self._ended_at)
         return LaneState(
-            rows=rows, last_draw=last_draw, tick=tick, log=_joined(wanted, tick), ended=ended
+            rows=rows,
+            last_draw=last_draw,
+            tick=tick,
+            log=_joined(wanted, tick),
+            ended=ended,
+            drawn=self._drawn if ended else None,
+            stopped=rows > self.rows or (rows > 0 and self._finished_by(rows) > last_draw),
         )
 
     def forget_before(self, rows: int) -> None:
@@ -155,9 +193,19 @@ class LaneHistory:
             self._finishing.popleft()
 
     def finished_by(self, rows: int) -> int:
-        """Return the draw that finished the last of so many rows; -1 of none."""
+        """Return the draw that finished the last of so many rows; -1 of none.
+
+        Of a draw that gave a part of its documents no state knows: who goes on from one of its
+        rows draws it again, and skips the rows that are delivered.
+        """
         if rows == 0:
             return -1
+        if self.rows < rows <= self._delivered:
+            return self._last_draw
+        last_draw = self._finished_by(rows)
+        return last_draw if self._stopped is None else min(last_draw, self._stopped - 1)
+
+    def _finished_by(self, rows: int) -> int:
         for first, draws in self._finishing:
             if rows <= first + len(draws):
                 return int(draws[rows - 1 - first])

@@ -10,21 +10,23 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.errors import CheckpointError
+from zephon.exec import restoring
 from zephon.exec.arrivals import Arrivals, Counts
 from zephon.exec.block import Block, Known
 from zephon.exec.finished_rows import FinishedRows, Placed
 from zephon.exec.history import TICK, Below, LaneHistory, LaneState, Tick
 from zephon.exec.intake import Intake
+from zephon.exec.ledger import Ledger
 from zephon.exec.policies import AT_END, NO_UNITS, Chain, Units
 from zephon.exec.policies.policy import NO_INTS
-from zephon.exec.restoring import drawn_again, resumed, set_intakes
+from zephon.exec.restoring import drawn_again, fitting, resumed, set_intakes
 from zephon.exec.rows import HeldRows
 from zephon.exec.strands import Strands
 from zephon.planner.logical.custom import GROUP
 from zephon.work.source import LaneStream
 from zephon.work.token_lane import TokenLane
 
+Draws = NDArray[np.int64]
 _MOST_DEAD = 1 << 22
 """Tokens that may be dead before they are let go of, while no row is finished."""
 
@@ -33,6 +35,7 @@ class Feed(Protocol):
     """An operator of the user that feeds a lane from the one below; see ``relay``."""
 
     lower: LaneRun
+    ledger: Ledger
 
     def advance(self, upper: LaneRun, /) -> bool:
         """Push the next group of rows into the lane above, or end it; false: there is none."""
@@ -103,7 +106,7 @@ class LaneRun:
             self.history = LaneHistory(self._tick(0))
         else:
             self._restore(state)
-        if self.strands is not None:
+        if self.strands is not None and not self.ended:
             self._merge(self.strands)
 
     @property
@@ -168,6 +171,9 @@ class LaneRun:
                 if self.wants == intake:
                     self._merge(self.strands)
             return
+        if block.failure is not None and self.below is not None and len(block.refs):
+            with self.lock:
+                self.history.stop_at(int(block.refs.ordinal[-1]))
         first_seq = self.held.append(block)
         known, with_refs = self.held.known_from(first_seq), self.below is not None
         arrivals = Arrivals.in_order(known, block.lost, with_refs=with_refs)
@@ -180,7 +186,7 @@ class LaneRun:
         self.ended = True
         rows = self._chain.finish(self._states, self.held)
         with self.lock:
-            self.history.end(len(rows))
+            self.history.end(len(rows), None if self.strands is None else self.counts)
         self._place(rows)
 
     def take(self, count: int) -> list[Placed]:
@@ -209,13 +215,13 @@ class LaneRun:
         """Count tokens of finished rows [first, stop), none of which was taken yet."""
         return self._finished.tokens_of(first - self.rows_taken, stop - self.rows_taken)
 
-    def placed_tokens(self) -> NDArray[np.int64]:
-        """Count tokens of finished rows that were not taken, per component."""
-        return self._tokens(self._finished.units())
+    def placed_tokens(self, *, noted: bool = False) -> NDArray[np.int64]:
+        """Count tokens of finished rows that were not taken, per component; or those noted."""
+        return self._tokens(self._finished.units(), noted)
 
-    def held_tokens(self) -> NDArray[np.int64]:
-        """Count tokens that are in no finished row, per component."""
-        return self._tokens([held.units for held in self._chain.held(self._states)])
+    def held_tokens(self, *, noted: bool = False) -> NDArray[np.int64]:
+        """Count tokens that are in no finished row, per component; or those noted of documents."""
+        return self._tokens([held.units for held in self._chain.held(self._states)], noted)
 
     def dropped_tokens(self) -> Mapping[str, NDArray[np.int64]]:
         """Count tokens that policies of this floor threw away, by reason and component."""
@@ -225,9 +231,11 @@ class LaneRun:
         """Count documents that policies of this floor threw away."""
         return self._chain.dropped_documents(self._states)
 
-    def _tokens(self, parts: Sequence[Units]) -> NDArray[np.int64]:
-        units = Units.concat(parts)
-        component, width = self.held.components(units.seq), len(self.counts.rows)
+    def _tokens(self, parts: Sequence[Units], noted: bool) -> NDArray[np.int64]:
+        units, width = Units.concat(parts), len(self.counts.rows)
+        if noted:
+            return self.held.known(np.unique(units.seq)).measures[-width:].sum(axis=1)
+        component = self.held.components(units.seq)
         return np.bincount(component, weights=units.length, minlength=width).astype(np.int64)
 
     def _held_seqs(self) -> NDArray[np.int64]:
@@ -240,21 +248,22 @@ class LaneRun:
             return self.strands.weights_at(draw, time)
         return self.intakes[0].stream.weights_at(draw)
 
-    def state_at(self, rows: int, also: NDArray[np.int64] = NO_INTS) -> LaneState:
+    def state_at(self, rows: int, also: Draws = NO_INTS, *, at_end: bool = False) -> LaneState:
         """Return the lane's state when ``rows`` rows of it are delivered.
 
         Args:
             rows: how many; whoever asks from another thread holds ``lock``.
             also: draws whose documents will be wanted besides.
+            at_end: these are all rows, and whoever had them knows that the lane has ended.
         """
-        state = self.history.state_at(rows)
+        state = self.history.state_at(rows, at_end=at_end)
         if self.below is not None:
             return replace(state, below=self.below.state_at(state, also))
         if self.strands is not None:
             return state
         return replace(state, source=self.intakes[0].stream.state_at(state.tick.ordinal))
 
-    def forget_before(self, rows: int, also: NDArray[np.int64] = NO_INTS) -> None:
+    def forget_before(self, rows: int, also: Draws = NO_INTS) -> None:
         """Drop what no state at ``rows`` or later needs; ``also`` as in ``state_at``."""
         self.history.forget_before(rows)
         if self.below is not None:
@@ -271,6 +280,7 @@ class LaneRun:
             if first_seq is not None:
                 known = self.held.known_from(first_seq)
                 self._push(Arrivals.merged(known, strands.skipped(known)), first_seq)
+            self.counts = self.counts.with_lost(strands.settled())
             if strands.missed:  # a log, which holds documents alone, must not go across this
                 self._add_tick(strands.ordinal)
             elif first_seq is None:
@@ -364,17 +374,9 @@ class LaneRun:
         )
         self.counts = tick.counts
         self.rows_placed = tick.rows
-        if (state.below is None) != (self.below is None):
-            raise CheckpointError(
-                f"restore: lane {self.lane} of the checkpoint must say what feeds it exactly where "
-                "an operator of the user does; it is damaged, restore an earlier one"
-            )
-        if (tick.merge is None) != (self.strands is None):
-            raise CheckpointError(
-                f"restore: lane {self.lane} of the checkpoint must say where its components are "
-                "exactly where they are merged by tokens; it is damaged, restore an earlier one"
-            )
-        self.history = LaneHistory(self._tick(tick.ordinal))
+        merges = self.strands is not None
+        restoring.refuse_other_kind(self.lane, state, fed=self.below is not None, merges=merges)
+        self.history = LaneHistory(self._tick(tick.ordinal), state.rows)
         if len(log):
             documents = log.documents()
             began = int(tick.counts.tokens.sum())
@@ -382,14 +384,13 @@ class LaneRun:
             draws = self.intakes[0].stream if self.strands is None else self.strands
             drawn = drawn_again(self.lane, state, documents, draws)
             known = Known(drawn, documents.length, documents.position, documents.measures)
-            self._push(log, self.held.append_unread(known, times))
+            with fitting(self.lane):
+                self._push(log, self.held.append_unread(known, times))
         set_intakes(self.intakes, self.strands, self.counts.tokens, state)
         self.rows_taken = tick.rows
         if state.ended:
-            self.end()
-        if self.rows_placed < state.rows:
-            raise CheckpointError(
-                f"restore: lane {self.lane} has {self.rows_placed} rows at draw "
-                f"{state.last_draw}, the checkpoint says {state.rows}; it is damaged"
-            )
-        self.take(state.rows - tick.rows)
+            self.counts = state.counts()
+            with fitting(self.lane):
+                self.end()
+        restoring.refuse_missing_rows(self.lane, state, self.rows_placed)
+        self.take(min(state.rows, self.rows_placed) - tick.rows)

@@ -1,11 +1,10 @@
 """A lane's state as JSON values: what ``history`` remembers of it, and what lies under it.
 
-Integer arrays are delta-coded, stored in the narrowest type, and compressed with zstd.
+The file is long because it writes and reads one format, and checks all that it reads.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,15 +17,21 @@ from zephon.exec.arrivals import REASONS, Arrivals, Counts
 from zephon.exec.block import Known
 from zephon.exec.history import Below, LaneState, Tick
 from zephon.exec.kept_rows import Interval, KeptRows
+from zephon.exec.ledger import Account
 from zephon.exec.policies import AT_END, Held, Units
-from zephon.exec.policies.token_merge import MergePoint
-from zephon.io.formats.zstd_module import zstd
+from zephon.exec.policies.merge_point import MergePoint
+from zephon.exec.saved_values import MOST, flag, integers, pack, unpack, whole
 from zephon.work.refs import Refs
 
-_WIDTHS = ("i1", "i2", "i4", "i8")
 _MERGE_FIELDS = ("position", "base", "live")
 _COUNTS = ("rows", "tokens", "filtered", "dropped")
+_MOST_NARROW = np.iinfo(np.int32).max
+_DAMAGE = (
+    KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, MemoryError,
+    RecursionError,
+)  # fmt: skip
 _REF_FIELDS = ("component", "shard", "row", "pass_index", "ordinal", "child", "last_child")
+_WIDE_REFS = ("shard", "row", "ordinal")
 
 
 def lane_to_dict(state: LaneState) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def lane_to_dict(state: LaneState) -> dict[str, Any]:
         "stages": [
             _stage_to_dict(held, label) for held, label in zip(tick.stages, labels, strict=True)
         ],
-        "drawn": {name: pack(getattr(tick.counts, name)) for name in _COUNTS},
+        "drawn": _counts_to_dict(tick.counts),
         "log": {
             "ordinal": pack(log.ordinal),
             "component": pack(log.component),
@@ -58,6 +63,10 @@ def lane_to_dict(state: LaneState) -> dict[str, Any]:
     if tick.merge is not None:
         saved["log"]["skipped"] = [pack(each) for each in log.skipped]
         saved["merge"] = {name: pack(getattr(tick.merge, name)) for name in _MERGE_FIELDS}
+    if state.stopped:
+        saved["stopped"] = True
+    if state.drawn is not None:
+        saved["drawn_in_all"] = _counts_to_dict(state.drawn)
     if state.source is not None:
         saved["source"] = state.source
     if state.below is not None:
@@ -74,14 +83,18 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
         CheckpointError: a part is missing or does not fit the others.
     """
     try:
-        drawn = saved["drawn"]
         merge = _merge_from_dict(saved["merge"]) if "merge" in saved else None
         log = _log_from_dict(saved["log"], merge)
         known = _known_from_dict(lane, saved["documents"], merge)
         stages = tuple(_stage_from_dict(stage) for stage in saved["stages"])
         labels = np.concatenate([np.empty(0, np.int64), *(held.units.seq for held in stages)])
-        counts = Counts(*(unpack(drawn[name]) for name in _COUNTS))
-        _same_sizes(*counts)
+        held = known.take(labels)
+        _check_pieces([stage.units for stage in stages], held.length)
+        counts = _counts_from_dict(saved["drawn"])
+        in_all = None
+        if merge is not None and saved["ended"]:
+            in_all = _counts_from_dict(saved["drawn_in_all"])
+            _same_sizes(in_all.rows, counts.rows)
         if merge is not None:
             _same_sizes(*(getattr(merge, name) for name in _MERGE_FIELDS), counts.rows)
         below = _below_from_dict(lane, saved["below"]) if "below" in saved else None
@@ -89,27 +102,64 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
             refs = _refs_from_dict(lane, saved["log"]["refs"])
             _same_sizes(refs.ordinal, log.ordinal)
             log = replace(log, refs=refs)
+        tick, tick_rows = whole(saved, "tick"), whole(saved, "tick_rows")
+        rows, last_draw = whole(saved, "rows", tick_rows), whole(saved, "last_draw", -1)
+        _check_log(log, tick, last_draw)
+        _check_components(len(counts.rows), log.component, known.refs.component)
         return LaneState(
-            rows=int(saved["rows"]),
-            last_draw=int(saved["last_draw"]),
+            rows=rows,
+            last_draw=last_draw,
             tick=Tick(
-                ordinal=int(saved["tick"]),
-                rows=int(saved["tick_rows"]),
+                ordinal=tick,
+                rows=tick_rows,
                 stages=stages,
-                known=known.take(labels),
+                known=held,
                 counts=counts,
                 merge=merge,
             ),
             log=log,
-            ended=bool(saved["ended"]),
+            ended=flag(saved, "ended"),
             source=saved.get("source"),
+            drawn=in_all,
+            stopped="stopped" in saved and flag(saved, "stopped"),
             below=below,
         )
-    except (KeyError, IndexError, TypeError, ValueError) as exc:
+    except _DAMAGE as exc:
         raise CheckpointError(
             f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}; "
             "restore an earlier one"
         ) from exc
+
+
+def _check_log(log: Arrivals, tick: int, last_draw: int) -> None:
+    ordinal = log.ordinal
+    steps = np.diff(ordinal, prepend=min(tick, ordinal[0]) if len(ordinal) else 0)
+    if len(ordinal) and (ordinal[0] < tick or ordinal[-1] != last_draw or int(steps.min()) < 0):
+        raise ValueError("its draws are not those from its tick on")
+
+
+def _check_pieces(parts: Sequence[Units], tokens: NDArray[np.int64]) -> None:
+    """Refuse pieces that are longer than their documents, which have so many tokens."""
+    if not parts:
+        return
+    start, length = (np.concatenate([getattr(u, n) for u in parts]) for n in ("start", "length"))
+    if (length > tokens).any() or (start > tokens - length).any():
+        raise ValueError("pieces are longer than their documents")
+
+
+def _check_components(count: int, *columns: NDArray[np.int32]) -> None:
+    if any(len(column) and int(column.max()) >= count for column in columns):
+        raise ValueError(f"rows of more than {count} components")
+
+
+def _counts_to_dict(counts: Counts) -> dict[str, Any]:
+    return {name: pack(getattr(counts, name)) for name in _COUNTS}
+
+
+def _counts_from_dict(saved: Mapping[str, Any]) -> Counts:
+    counts = Counts(*(integers(saved, name) for name in _COUNTS))
+    _same_sizes(*counts)
+    return counts
 
 
 def _below_to_dict(below: Below) -> dict[str, Any]:
@@ -125,6 +175,8 @@ def _below_to_dict(below: Below) -> dict[str, Any]:
         "rows": pack(np.array(sizes, np.int64)),
         "documents": _known_to_dict(rows.known, merged=merged),
         "units": _units_to_dict(rows.units, rows.units.seq),
+        "totals": [pack(each) for each in below.account.totals],
+        "open": [pack(each) for each in below.account.open],
     }
     if below.weights is not None:
         saved["weights"] = [pack(each.view(np.int64)) for each in below.weights.T.copy()]
@@ -137,7 +189,7 @@ def _below_from_dict(lane: int, saved: Mapping[str, Any]) -> Below:
     units = _units_from_dict(saved["units"])
     if len(units.seq) and int(units.seq.max()) >= len(known):
         raise ValueError("rows of documents that are not there")
-    firsts, groups, sizes = (unpack(saved[name]) for name in ("intervals", "groups", "rows"))
+    firsts, groups, sizes = (integers(saved, name) for name in ("intervals", "groups", "rows"))
     snapshots = saved["snapshots"]
     _same_sizes(firsts, groups, snapshots)
     if int(groups.sum()) != len(sizes) or int(sizes.sum()) != len(units):
@@ -146,15 +198,21 @@ def _below_from_dict(lane: int, saved: Mapping[str, Any]) -> Below:
     parts = [rows.rows(a, b) for a, b in zip([0, *stops], stops, strict=False)]
     ends = np.cumsum(groups).tolist()
     weights = [unpack(each).view(np.float64) for each in saved.get("weights", ())]
+    totals, open_ = ([unpack(each) for each in saved[name]] for name in ("totals", "open"))
+    _same_sizes(*totals, under.tick.counts.rows)
+    _same_sizes(*open_)
+    if len(totals) != 4 or len(open_) != 4 or not np.isin(open_[2], range(len(totals[0]))).all():
+        raise ValueError("what became of its rows is not told")
     return Below(
         lane=under,
+        account=Account(np.array(totals), np.array(open_)),
         intervals=tuple(
             Interval(first, snapshot, parts[a:b])
             for first, snapshot, a, b in zip(
                 firsts.tolist(), snapshots, [0, *ends], ends, strict=False
             )
         ),
-        final=bool(saved["final"]),
+        final=flag(saved, "final"),
         weights=np.array(weights).T if weights else None,
     )
 
@@ -179,11 +237,11 @@ def _stage_from_dict(saved: Mapping[str, Any]) -> Held:
 
 
 def _units_from_dict(saved: Mapping[str, Any]) -> Units:
-    sizes = unpack(saved["sizes"])
-    document, start, length = (unpack(saved[name]) for name in ("document", "start", "length"))
+    sizes = integers(saved, "sizes")
+    document, start, length = (integers(saved, name) for name in ("document", "start", "length"))
     _same_sizes(document, start, length)
     splits = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    if (sizes < 0).any() or int(splits[-1]) != len(document) or (document < 0).any():
+    if (np.diff(splits) < 0).any() or int(splits[-1]) != len(document):
         raise ValueError("a step's units do not fit its pieces")
     return Units(splits, document, start, length, np.full(len(sizes), AT_END))
 
@@ -198,8 +256,8 @@ def _known_to_dict(known: Known, *, merged: bool) -> dict[str, Any]:
 
 
 def _known_from_dict(lane: int, saved: Mapping[str, Any], merge: MergePoint | None) -> Known:
-    refs, length = _refs_from_dict(lane, saved), unpack(saved["length"])
-    position = refs.ordinal if merge is None else unpack(saved["position"])
+    refs, length = _refs_from_dict(lane, saved), integers(saved, "length", _MOST_NARROW)
+    position = refs.ordinal if merge is None else integers(saved, "position")
     measures = [unpack(measure) for measure in saved["measures"]]
     _same_sizes(length, position, refs.ordinal, *measures)
     return Known(refs, length, position, _table(measures, len(length)))
@@ -210,7 +268,10 @@ def _refs_to_dict(refs: Refs) -> dict[str, Any]:
 
 
 def _refs_from_dict(lane: int, saved: Mapping[str, Any]) -> Refs:
-    refs = {name: unpack(saved[name]) for name in _REF_FIELDS}
+    refs = {
+        name: integers(saved, name, MOST if name in _WIDE_REFS else _MOST_NARROW)
+        for name in _REF_FIELDS
+    }
     _same_sizes(*refs.values())
     return Refs(
         lane=np.full(len(refs["row"]), lane, np.int32),
@@ -229,12 +290,15 @@ def _table(rows: Sequence[NDArray[np.int64]], width: int) -> NDArray[np.int64]:
 
 
 def _log_from_dict(saved: Mapping[str, Any], merge: MergePoint | None) -> Arrivals:
-    ordinal, component = unpack(saved["ordinal"]), unpack(saved["component"]).astype(np.int32)
+    ordinal = integers(saved, "ordinal")
+    component = integers(saved, "component", _MOST_NARROW).astype(np.int32)
     length = unpack(saved["length"])
     measures = [unpack(measure) for measure in saved["measures"]]
     least = -max(REASONS) if merge is None else 0
     if len(length) and int(length.min()) < least:
         raise ValueError(f"a document of {length.min()} tokens")
+    if len(length) and int(length.max()) > _MOST_NARROW:  # a packer would cut it to no end
+        raise ValueError(f"a document of {length.max()} tokens")
     position, skipped = ordinal, []
     if merge is not None:
         skipped = [unpack(each) for each in saved["skipped"]]
@@ -284,29 +348,3 @@ def _by_strand(component: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray
     """Order draws by strand, and say where each strand begins."""
     order = np.argsort(component, kind="stable")
     return order, np.flatnonzero(np.diff(component[order], prepend=-1))
-
-
-def pack(values: NDArray) -> str:
-    """Write integers as text: type, then base64 of zstd of their differences.
-
-    >>> unpack(pack(np.array([5, 6, 7, 1 << 40])))
-    array([            5,             6,             7, 1099511627776])
-    """
-    wide = np.asarray(values).astype(np.int64)
-    delta = np.diff(wide, prepend=0)
-    low, high = (int(delta.min()), int(delta.max())) if len(delta) else (0, 0)
-    kind = next(k for k in _WIDTHS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
-    data = zstd.compress(delta.astype("<" + kind).tobytes())
-    return f"{kind}:{base64.b64encode(data).decode('ascii')}"
-
-
-def unpack(text: str) -> NDArray[np.int64]:
-    """Read what ``pack`` wrote."""
-    kind, _, data = text.partition(":")
-    if kind not in _WIDTHS:
-        raise ValueError(f"integers of type {kind!r}")
-    try:
-        raw = zstd.decompress(base64.b64decode(data, validate=True))
-    except zstd.ZstdError as exc:
-        raise ValueError(str(exc)) from exc
-    return np.cumsum(np.frombuffer(raw, "<" + kind), dtype=np.int64)

@@ -141,6 +141,11 @@ def make_topology(
 def check_microbatch(topology: Topology, microbatch_size: int, delivered: int = 0) -> None:
     """Refuse a microbatch that does not fill a rank's share of a step exactly.
 
+    Args:
+        topology: of the rank.
+        microbatch_size: rows of a batch.
+        delivered: rows of the share that a checkpoint stands behind.
+
     Raises:
         PlanError: names R, D, the microbatch, and sizes that fit.
     """
@@ -149,8 +154,12 @@ def check_microbatch(topology: Topology, microbatch_size: int, delivered: int = 
     rest = topology.rows_per_group - delivered
     if topology.rows_per_group % microbatch_size or rest % microbatch_size:
         fits = [b for b in range(1, rest + 1) if rest % b == 0 == topology.rows_per_group % b]
+        behind = way_out = ""
+        if delivered:
+            behind = f" that are left {delivered} rows into it, where the checkpoint stands"
+            way_out = ", or restore an earlier checkpoint; a take() may have ended the step there"
         raise PlanError(
             f"batch: microbatch_size={microbatch_size} must divide a rank's "
-            f"{rest} rows of a step (global_batch_size={topology.global_batch_size}, "
-            f"dp_degree={topology.dp_degree}); these do: {', '.join(map(str, fits[-8:]))}"
+            f"{rest} rows of a step{behind} (global_batch_size={topology.global_batch_size}, "
+            f"dp_degree={topology.dp_degree}); these do: {', '.join(map(str, fits[-8:]))}{way_out}"
         )

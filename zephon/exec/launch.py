@@ -1,4 +1,7 @@
-"""From a compiled plan to an engine that stands at a position: where all parts are built."""
+"""From a compiled plan to an engine that stands at a position: where all parts are built.
+
+The file is long because every part of an engine is named here, and put together nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from zephon.exec.entries import entries_of
 from zephon.exec.floors import floors_of
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
-from zephon.exec.limit import check_limit
+from zephon.exec.limit import all_out, check_limit
 from zephon.exec.parts import (
     CHUNK_SIZE,
     Materials,
@@ -24,6 +27,7 @@ from zephon.exec.parts import (
     naming_of,
     segment_in_worker,
     segment_on,
+    tears_down,
 )
 from zephon.exec.policy_chain import chain_of, measures_of
 from zephon.exec.reading import Reading, plan_reading
@@ -147,7 +151,9 @@ def launch(
     """
     assembly, floors = assembly_of(plan), floors_of(plan)
     microbatch_size = assembly.microbatch_size or 1
-    check_microbatch(topology, microbatch_size, start.delivered)
+    limit = _limit(plan, topology)
+    ended = all_out(start, topology, limit)  # in a step, where the last batch was cut short
+    check_microbatch(topology, microbatch_size, 0 if ended else start.delivered)
     workers = workers_of(plan, options)
     packers = [n for n in source_first(plan.physical) if isinstance(n, physical.PackRows)]
     reading = plan_reading(source, options, topology)
@@ -198,7 +204,8 @@ def launch(
             )
             if source.mixture_unit == "tokens"
             else (),
-            limit=_limit(plan, topology),
+            limit=limit,
+            ahead=next(s.limit for s in floors[0].steps() if isinstance(s, physical.FetchRows)),
         ),
         components=tuple(c.name for c in source.components),
         start=start,
@@ -228,7 +235,13 @@ def _segment_and_runner(
     facts = SourceFacts.of(materials.source)
     share = reading.cache_bytes // workers.count
     factory = functools.partial(
-        segment_in_worker, plan, facts, options.tokenizer_backend, share, reading.spill
+        segment_in_worker,
+        plan,
+        facts,
+        options.tokenizer_backend,
+        share,
+        reading.spill,
+        materials.io_options,
     )
     remote = RemoteSegment(
         factory,
@@ -236,6 +249,7 @@ def _segment_and_runner(
         functools.partial(locate, facts),
         options.max_worker_retries,
         window=segment.window,
+        finishes=tears_down(floors_of(plan)[0]),
     )
     return remote, remote.make_runner
 

@@ -31,6 +31,15 @@ def check_limit(topology: Topology, rows: int) -> None:
         )
 
 
+def all_out(position: Position, topology: Topology, rows: int | None) -> bool:
+    """Say whether all rows before the limit were handed out; None: there is no limit."""
+    if rows is None:
+        return False
+    steps = position.step * (topology.global_batch_size or 0)
+    part = position.delivered * topology.dp_degree + sum(position.rows.values())
+    return steps + part >= rows
+
+
 def at_most(
     groups: Iterator[Group], start: Position, topology: Topology, rows: int
 ) -> Iterator[Group]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import ExecutionError
 from zephon.exec.block import Lost
+from zephon.expressions import no_columns
 from zephon.io.fields import TOKENS
 from zephon.work.refs import Refs
 
@@ -95,7 +96,7 @@ class Morsel:
 
 def _taken(columns: pa.RecordBatch, indices: pa.Array, rows: int) -> pa.RecordBatch:
     if not columns.num_columns:
-        return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
+        return no_columns(rows)
     arrays = [column.take(indices) for column in columns.columns]
     return pa.RecordBatch.from_arrays(arrays, names=columns.schema.names)
 

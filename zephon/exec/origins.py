@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zephon.errors import LineageError
 from zephon.exec.operator import RowError
@@ -72,26 +73,30 @@ class KnownOrigins(Origins):
 
 
 class ManyOrigins(Origins):
-    """Every record by a hash of its name and place: eight bytes each, however many there are."""
+    """Every record by a hash of its name and place: eight bytes each, however many there are.
+
+    Hashes lie in sorted arrays, each more than twice as long as the next: so each is sorted again
+    a logarithmic number of times, and there are few arrays to look into.
+    """
 
     def __init__(self, lane: int) -> None:
         super().__init__(lane)
         self._recent: set[int] = set()
-        self._older = np.empty(0, np.int64)  # ascending
+        self._older: list[NDArray[np.int64]] = []  # each ascending
 
     def add(self, meta: SampleMeta, row: int = 0) -> None:
         """Take in a record, and all that it is made of; all are row 0."""
         self._recent.update(map(hash, _named(meta)))
         if len(self._recent) >= _RECENT:
-            recent = np.fromiter(self._recent, np.int64, len(self._recent))
-            self._older = np.union1d(self._older, recent)
+            recent = np.sort(np.fromiter(self._recent, np.int64, len(self._recent)))
+            while self._older and len(self._older[-1]) <= 2 * len(recent):
+                recent = np.union1d(self._older.pop(), recent)
+            self._older.append(recent)
             self._recent.clear()
 
     def _row(self, place: Place, sample_id: SampleId) -> int:
         key = hash((place, sample_id))
-        at = int(self._older.searchsorted(key))
-        older = at < len(self._older) and int(self._older[at]) == key
-        if not older and key not in self._recent:
+        if key not in self._recent and not any(_holds(each, key) for each in self._older):
             raise _stranger(place, sample_id)
         return 0
 
@@ -111,6 +116,11 @@ class LatestOrigin(Origins):
         if place > self.latest:
             raise _stranger(place, sample_id)
         return 0
+
+
+def _holds(ascending: NDArray[np.int64], value: int) -> bool:
+    at = int(ascending.searchsorted(value))
+    return at < len(ascending) and int(ascending[at]) == value
 
 
 def _named(meta: SampleMeta) -> list[tuple[Place, SampleId]]:

@@ -29,6 +29,7 @@ from zephon.io.group_cache import GroupCache
 from zephon.io.options import StoreOptions
 from zephon.io.reader import RowReader
 from zephon.io.spill.spill import Spill, SpillSettings
+from zephon.ops import BaseOp
 from zephon.ops.context import OpServices
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
@@ -75,7 +76,7 @@ def segment_of(
 def segment_on(floor: Floor, materials: Materials) -> Segment:
     """Build the stateless steps of one floor; its readers keep decoded row groups in the cache."""
     return Segment(
-        [[_operator(step, materials) for step in segment.steps] for segment in floor.segments],
+        [[_operator(step, floor, materials) for step in s.steps] for s in floor.segments],
         floor.layout,
         functools.partial(locate, materials.source),
         window=window_of(floor),
@@ -86,6 +87,14 @@ def window_of(floor: Floor) -> int:
     """Say how many draws must be run together."""
     groups = any(isinstance(step, physical.CallGroups) for step in floor.steps())
     return GROUP if groups else 1
+
+
+def tears_down(floor: Floor) -> bool:
+    """Tell whether an operator of the user wants to be told of the end of its worker."""
+    ops = [step.op for step in floor.steps() if isinstance(step, physical.CallGroups)]
+    return any(
+        op.instance is not None and type(op.instance).teardown is not BaseOp.teardown for op in ops
+    )
 
 
 def load_tokenizers(plan: Plan, backend: str) -> dict[physical.TokenizeColumn, Tokenizer]:
@@ -105,14 +114,21 @@ def load_tokenizers(plan: Plan, backend: str) -> dict[physical.TokenizeColumn, T
 
 
 def segment_in_worker(
-    plan: Plan, source: SourceFacts, backend: str, cache_bytes: int, spill: SpillSettings | None
+    plan: Plan,
+    source: SourceFacts,
+    backend: str,
+    cache_bytes: int,
+    spill: SpillSettings | None,
+    io_options: StoreOptions | None,
 ) -> Segment:
     """Build what a worker process runs, with tokenizers and a cache of its own."""
     cache = GroupCache(cache_bytes, None if spill is None else Spill(spill))
-    return segment_of(plan, source, load_tokenizers(plan, backend), cache)
+    tokenizers = load_tokenizers(plan, backend)
+    materials = Materials(source, tokenizers, cache, io_options=io_options)
+    return segment_on(floors_of(plan)[0], materials)
 
 
-def _operator(step: physical.Step, materials: Materials) -> Operator:
+def _operator(step: physical.Step, floor: Floor, materials: Materials) -> Operator:
     """Build the operator of a physical step."""
     source = materials.source
     match step:
@@ -128,10 +144,11 @@ def _operator(step: physical.Step, materials: Materials) -> Operator:
         case physical.CallGroups():
             return CallGroupsOp(
                 step,
-                services_of(materials),
+                services_of(materials, in_order=False),
                 row_namer(naming_of(source)),
                 at_once=min(step.parallelism, materials.at_once),
                 by_component=source.mixture_unit == "tokens",
+                stage_info=floor.op_place(step),
             )
         case physical.TokenizeColumn():
             return TokenizeColumnOp(step, materials.tokenizers[step])
@@ -157,14 +174,20 @@ def _fetch(step: physical.FetchRows, materials: Materials) -> FetchRowsOp:
     return FetchRowsOp(found, late_faults=step.late_faults)
 
 
-def services_of(materials: Materials) -> OpServices:
-    """Give what operators of the user may ask for."""
+def services_of(materials: Materials, *, in_order: bool) -> OpServices:
+    """Give what operators of the user may ask for.
+
+    Args:
+        materials: of the plan.
+        in_order: the operator sees rows in the order of their lane; others may run anywhere, also
+            where nobody knows the mixture.
+    """
     source = materials.source
     return OpServices(
         datasets_by_id={c.dataset_id: c.dataset for c in source.components},
         io_options=materials.io_options,
         component_ids=source.component_ids(),
-        chunk_mixture=materials.chunk_mixture,
+        chunk_mixture=materials.chunk_mixture if in_order else _unknown,
     )
 
 

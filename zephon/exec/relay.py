@@ -4,25 +4,28 @@ The lane below finishes rows; the operator gets them as records, 64 at a time; w
 through the segment of the floor above and is pushed into the lane above. There a group is a draw.
 The operator's memory is begun anew every few groups, or written down: so that each interval between
 can be run again from the references of its rows, whenever a document that came of it is wanted.
+
+The file is long because what is replayed must be what ran: both stand here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.errors import CheckpointError
-from zephon.exec.block import Block
-from zephon.exec.entry import Entry
+from zephon.errors import CheckpointError, DataError
+from zephon.exec.block import Block, Lost
+from zephon.exec.entry import Entry, StoppedAt
 from zephon.exec.finished_rows import Placed
 from zephon.exec.group_stream import GroupStream
 from zephon.exec.history import Below, LaneHistory, LaneState
 from zephon.exec.kept_rows import Interval, KeptRows
 from zephon.exec.lane_run import LaneRun
+from zephon.exec.ledger import Account, Ledger
 from zephon.exec.policies.policy import NO_INTS
 from zephon.exec.relay_rows import records_of_rows
 from zephon.exec.reread import places_in, unread_of
@@ -47,7 +50,7 @@ class _Lane:
 class Relay:
     """An operator of the user in one lane, between the lane ``lower`` and the one above.
 
-    groups: what the lane above draws from.
+    groups: what the lane above draws from. ledger: what became of the rows of the lane below.
 
     Args:
         entry: the operator, and what surrounds it.
@@ -70,6 +73,11 @@ class Relay:
         self._rows = 0  # of the lane below, once that is so
         self._intervals: dict[int, Interval] = {}
         self._most = _FEWEST  # intervals kept before they are looked through
+        rows = entry.rows
+        below = None if state is None else state.below
+        account = Account.none(len(rows.component_id)) if below is None else below.account
+        carried = entry.carries_tokens
+        self.ledger = Ledger(rows.component_of, rows.component_id, account, counts_tokens=carried)
         if state is not None and state.below is not None:
             self._restore(state, state.below)
 
@@ -80,8 +88,14 @@ class Relay:
             return False
         ready = lower.rows_placed - lower.rows_taken
         last = ready < GROUP
+        failure = None
         if last and not lower.ended:
-            return lower.advance()
+            if lower.advance():
+                return True
+            failure = lower.failure
+            if failure is None or not ready or not self._entry.step.row_by_row:
+                return False
+            last = False
         if last and (self._final is not None or not (ready or self._entry.remembers(self._next))):
             upper.end()
             upper.release()
@@ -90,8 +104,14 @@ class Relay:
             block = self._relayed(upper.lane, min(ready, GROUP), last)
         except Exception as exc:  # raised when the lane above needs more than it has
             upper.failure = exc
-        else:
+            return True
+        failure = failure if block.failure is None else block.failure
+        if failure is None:
             upper.push(block, draws=1)
+        elif len(block.refs):
+            upper.push(replace(block, failure=failure, lost=Lost.none()), draws=1)
+        else:
+            upper.failure = failure
         return True
 
     def read_again(self, held: HeldRows, seqs: NDArray[np.int64]) -> None:
@@ -153,9 +173,10 @@ class Relay:
         found = [self._intervals[span].until(lasts[span] + 1) for span in sorted(lasts)]
         rows = self._rows if final else following * GROUP
         with self.lower.lock:
-            lower = self.lower.state_at(rows, _documents(found))
+            lower = self.lower.state_at(rows, _documents(found), at_end=final)
         weights = self.groups.weights(state.tick.ordinal, following)
-        return Below(lower, tuple(found), final, weights)
+        account = self.ledger.at(state.last_draw)
+        return Below(lower, tuple(found), final, weights, account)
 
     def forget_before(self, history: LaneHistory, rows: int, also: NDArray[np.int64]) -> None:
         """Drop what no state of the lane above at ``rows`` rows or later needs.
@@ -166,6 +187,7 @@ class Relay:
             also: groups whose documents are needed besides.
         """
         following = history.finished_by(rows) + 1
+        self.ledger.forget_before(following - 1)
         if len(self._intervals) > self._most:
             spans = np.concatenate([history.documents(), also, [following]]) // self._span
             needed, first = set(spans.tolist()), following // self._span
@@ -185,7 +207,7 @@ class Relay:
         placed = lower.take(count)
         for part in placed:
             self._read_lower(lower.held, part.rows.seq)
-        records = records_of_rows(entry.assembler, lower, placed)
+        records, failure = self._records(placed)
         kept = [KeptRows.of(part.rows, lower.held.known(part.rows.seq)) for part in placed]
         interval = self._intervals.setdefault(group // self._span, Interval(group))
         interval.add(KeptRows.concat(kept))
@@ -194,14 +216,53 @@ class Relay:
         else:
             self.groups.add_like_last(group)
         lower.release()
-        self._memory, made = entry.take(memory, group, records, last=last)
+        try:
+            self._memory, made = entry.take(memory, group, records, last=last)
+        except StoppedAt as exc:
+            made, failure = exc.made, exc.error
+        if failure is not None:
+            block = entry.block(lane, group, made)
+            return block if block.failure is not None else replace(block, failure=failure)
         self._next = group + 1
         if last:
             self._final, self._rows = group, lower.rows_taken
         elif not entry.every and self._next % self._span == 0:
             saved = entry.step.snapshot(self._memory)
             self._intervals[self._next // self._span] = Interval(self._next, saved)
-        return entry.block(lane, group, made)
+        block, left = entry.through(lane, group, made)
+        if block.failure is None:
+            flushed = last or entry.flushes(group + 1)
+            came, metas = ([r.meta for r in each] for each in (records, made))
+            lost = self.ledger.add(group, came, metas, left, flushed=flushed)
+            if lost and not entry.step.gives_all_back:
+                entry.step.warn_of_kept(lost)
+        return block
+
+    def _records(self, placed: Sequence[Placed]) -> tuple[list[SampleRecord], Exception | None]:
+        """Make records of rows; of those before the first that cannot be decoded, and its error."""
+        assembler, lower = self._entry.assembler, self.lower
+        try:
+            return records_of_rows(assembler, lower, placed), None
+        except DataError:
+            if not self._entry.step.row_by_row:
+                raise
+        records: list[SampleRecord] = []
+        try:
+            for part in placed:
+                for at in range(len(part)):
+                    records += records_of_rows(assembler, lower, [part.some(at, at + 1)])
+        except DataError as exc:
+            return records, exc
+        return records, None
+
+    def _taken(
+        self, memory: Any, group: int, records: list[SampleRecord], *, last: bool
+    ) -> tuple[Any, list[SampleRecord]]:
+        """Let the operator have a group that it had before."""
+        try:
+            return self._entry.take(memory, group, records, last=last)
+        except StoppedAt as exc:
+            raise exc.error from exc.error.__cause__
 
     def _made_again(self) -> Any:
         """Give the operator's memory before the next group."""
@@ -211,17 +272,21 @@ class Relay:
         interval = self._kept(self._next // self._span)
         memory = entry.begin(lane, interval.snapshot)
         for group, records in enumerate(self._records_again(interval.groups()), interval.first):
-            memory, _ = entry.take(memory, group, records, last=False)
+            memory, _ = self._taken(memory, group, records, last=False)
         return memory
 
     def _replayed(self, interval: Interval, last: int) -> Iterator[tuple[int, list[SampleRecord]]]:
         """Run the operator again; yield the number of each group and what came of it."""
         memory = self._entry.begin(self.lower.lane, interval.snapshot)
         groups = interval.until(last + 1).groups()
-        for group, records in enumerate(self._records_again(groups), interval.first):
-            final = group == self._final
-            memory, made = self._entry.take(memory, group, records, last=final)
-            yield group, made
+        try:
+            for group, records in enumerate(self._records_again(groups), interval.first):
+                final = group == self._final
+                memory, made = self._taken(memory, group, records, last=final)
+                yield group, made
+        finally:
+            if memory is not None:
+                self._entry.step.discard(memory)
 
     def _records_again(self, groups: Sequence[KeptRows]) -> Iterator[list[SampleRecord]]:
         """Read the rows of groups again; yield the records of each."""

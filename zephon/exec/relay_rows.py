@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.batches.row_records import records_of
 from zephon.errors import ExecutionError
 from zephon.exec.assemble import Assembler, Naming
 from zephon.exec.finished_rows import Placed
@@ -15,7 +16,7 @@ from zephon.exec.morsel import Morsel
 from zephon.exec.rows import HoldsRows
 from zephon.io.made_rows import MadeRecords
 from zephon.io.payload import Payload
-from zephon.types import SampleMeta, SampleRecord, record_of
+from zephon.types import SampleMeta, SampleRecord
 from zephon.work.refs import Refs
 
 _NO_COLUMNS = pa.RecordBatch.from_arrays([], names=[])
@@ -38,9 +39,8 @@ def records_of_rows(
         return []
     gathered = assembler.gather([(lane, part) for part in placed])
     rows = assembler.batch(gathered, 0, len(gathered))
-    records = [record_of(rows, i) for i in range(len(gathered))]
     # Now, so that a row that cannot be decoded is no error of whoever looks at it.
-    return [SampleRecord(record.meta, record.payload) for record in records]
+    return [SampleRecord(record.meta, record.payload) for record in records_of(rows)]
 
 
 class RowsOfRecords:
@@ -82,7 +82,11 @@ class RowsOfRecords:
             ExecutionError: a record names a sample that no dataset has.
         """
         metas, count = [record.meta for record in records], len(records)
-        component = np.array([self._component(meta, lane) for meta in metas], np.int32)
+        for meta in metas:
+            if meta.sample_id[0] not in self._components:
+                raise self._stranger(meta, lane)
+        found = [self.component_of(meta.sample_id[0], meta) for meta in metas]
+        component = np.array(found, np.int32)
         last_child = np.zeros(count, bool)
         last_child[-1] = True
         refs = Refs(
@@ -99,11 +103,18 @@ class RowsOfRecords:
         payload = Payload((source,), np.zeros(count, np.int32), np.arange(count))
         return Morsel(refs, _NO_COLUMNS, payload)
 
-    def _component(self, meta: SampleMeta, lane: int) -> int:
-        """Say which component a record counts for: that of its dataset, among those it names."""
-        found = self._components.get(meta.sample_id[0])
-        if found is None:
-            raise self._stranger(meta, lane)
+    @property
+    def component_id(self) -> NDArray[np.int32]:
+        """The public id of each component, shape [components]."""
+        return self._naming.component_id
+
+    def component_of(self, dataset: int, meta: SampleMeta) -> int:
+        """Say which component a row of a dataset counts for, among those that a record names.
+
+        Raises:
+            KeyError: there is no such dataset.
+        """
+        found = self._components[dataset]
         for number in found:
             if int(self._naming.component_id[number]) in meta.component_sample_counts:
                 return number

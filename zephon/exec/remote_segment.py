@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from zephon.errors import ExecutionError
+from zephon.errors import ExecutionError, told
 from zephon.exec.block import Block, Buffer
 from zephon.exec.runners import Handle, ProcessesRunner, Runner, WorkerPool
 from zephon.exec.runners.crossing import SentError
@@ -32,6 +32,7 @@ class RemoteSegment:
         locate: names the first of some rows for an error message.
         max_retries: how often a task is run again whose worker died.
         window: draws that must be run together; see ``Segment``.
+        finishes: the segment builds what must be let go of; workers get some seconds for it.
     """
 
     def __init__(
@@ -42,9 +43,10 @@ class RemoteSegment:
         max_retries: int = 3,
         *,
         window: int = 1,
+        finishes: bool = False,
     ) -> None:
         self.window = window
-        self.pool = WorkerPool(partial(_Answers, factory), workers, max_retries)
+        self.pool = WorkerPool(partial(_Answers, factory), workers, max_retries, finishes=finishes)
         self._locate = locate
 
     def make_runner(self) -> ProcessesRunner:
@@ -75,8 +77,13 @@ class RemoteSegment:
         return [self._received(each) for each in sent]
 
     def close(self) -> None:
-        """End the workers; so does closing the runner."""
+        """End the workers; so does closing the runner.
+
+        Raises:
+            ExecutionError: what a segment raised in a worker when it was closed there.
+        """
         self.pool.close()
+        self.pool.raise_failure()
 
     def _received(self, sent: _SentBlock) -> Block:
         block = sent.block
@@ -120,6 +127,9 @@ class _Answers:
 
     def __init__(self, factory: Callable[[], Segment]) -> None:
         self._segment = factory()
+
+    def close(self) -> None:
+        self._segment.close()
 
     def __call__(self, lanes: Drawn) -> Parcel:
         sent = [
@@ -174,7 +184,7 @@ def _picklable(sent: _SentBlock) -> _SentBlock:
         try:
             pack_alone(payload.take(np.arange(row, row + 1)).copied())
         except Exception as exc:  # likewise
-            problem = f"{type(exc).__name__}: {exc}"
+            problem = f"{told(exc)}"
             ref = sent.block.refs.slice(row, row + 1)
             return _SentBlock(_before(sent.block, payload, row), None, (ref, problem))
     return replace(sent, block=replace(sent.block, payload=payload.copied()))

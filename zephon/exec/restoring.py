@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,8 @@ from zephon.exec.policies.chain import States
 from zephon.exec.strands import Strands
 from zephon.work.lane_stream import LaneStream
 from zephon.work.refs import Refs
+
+_MISFITS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
 
 
 def resumed(
@@ -44,9 +47,20 @@ def resumed(
         units = Units(units.splits, seqs[at:stop], units.start, units.length, units.trigger)
         found.append(Held(units, held.numbers))
         at = stop
-    try:
+    with fitting(lane):
         return chain.resume(lane, found, documents)
-    except (KeyError, IndexError, ValueError) as exc:
+
+
+@contextlib.contextmanager
+def fitting(lane: int) -> Iterator[None]:
+    """Let policies go on from a state; nothing in it runs code of the user.
+
+    Raises:
+        CheckpointError: what they find cannot be theirs.
+    """
+    try:
+        yield
+    except _MISFITS as exc:
         raise CheckpointError(
             f"restore: lane {lane} of the checkpoint does not fit the steps of this "
             f"pipeline: {exc}; it is damaged, restore an earlier one"
@@ -123,3 +137,40 @@ def set_intakes(
     for intake, position, emitted in zip(intakes, drawn, tokens.tolist(), strict=True):
         intake.next_draw = intake.read = position
         intake.tokens = emitted
+
+
+def refuse_other_kind(lane: int, state: LaneState, *, fed: bool, merges: bool) -> None:
+    """Refuse the state of a lane of another kind.
+
+    Args:
+        lane: which.
+        state: of it.
+        fed: an operator of the user feeds it.
+        merges: it merges strands.
+
+    Raises:
+        CheckpointError: it is one.
+    """
+    if (state.below is not None) != fed:
+        raise CheckpointError(
+            f"restore: lane {lane} of the checkpoint must say what feeds it exactly where "
+            "an operator of the user does; it is damaged, restore an earlier one"
+        )
+    if (state.tick.merge is not None) != merges:
+        raise CheckpointError(
+            f"restore: lane {lane} of the checkpoint must say where its components are "
+            "exactly where they are merged by tokens; it is damaged, restore an earlier one"
+        )
+
+
+def refuse_missing_rows(lane: int, state: LaneState, placed: int) -> None:
+    """Refuse a state whose draws gave fewer rows than it says, if none are to come once more.
+
+    Raises:
+        CheckpointError: they did.
+    """
+    if placed < state.rows and (state.below is None or not state.stopped):
+        raise CheckpointError(
+            f"restore: lane {lane} has {placed} rows at draw {state.last_draw}, the checkpoint "
+            f"says {state.rows}; it is damaged"
+        )

@@ -13,6 +13,8 @@ are found by search, later ones by number. It is cleared when more than half of 
 
 A lane that merges strands has documents that have not arrived yet: they wait, strand by strand
 in tables of their own; two columns more say where in its strand a document stands and when it came.
+
+The file is long because the table of documents and what keeps it small change together.
 """
 
 from __future__ import annotations

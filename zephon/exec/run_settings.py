@@ -29,7 +29,8 @@ class Settings:
     keeps_rows: one row a draw, so lengths of lanes tell rows. queue: items ready ahead of the
     caller, 0 for none. budget: bytes of rows in flight. rows: of all datasets. row_bytes,
     group_bytes: mean bytes of a row and of a row group. component_bytes: mean bytes of a row of
-    each component. limit: rows that the run delivers at most, over all ranks.
+    each component. limit: rows that the run delivers at most, over all ranks. ahead: draws of a
+    lane that can be needed for these; None: nobody knows.
     """
 
     microbatch_size: int
@@ -46,3 +47,4 @@ class Settings:
     group_bytes: float
     component_bytes: tuple[float, ...]
     limit: int | None = None
+    ahead: int | None = None

@@ -1,4 +1,8 @@
-"""A fused run of stateless steps: references in, one block a lane out."""
+"""A fused run of stateless steps: references in, one block a lane out.
+
+The file is long because what joins the draws of lanes and what parts their blocks again fit
+together.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import DataError, ExecutionError, ShardError, TokenizerError
 from zephon.exec.block import Block, Buffer, Lost
+from zephon.exec.closing import close_all
 from zephon.exec.morsel import Morsel, TokenView, number_view, token_view
 from zephon.exec.operator import Operator, RowError
 from zephon.exec.runners import Handle, InlineRunner, Runner
@@ -89,9 +94,7 @@ class Segment:
 
     def close(self) -> None:
         """Let operators let go of what they built."""
-        for stage in self._stages:
-            for operator in stage:
-                operator.close()
+        close_all([operator.close for stage in self._stages for operator in stage])
 
     def run_rows(self, rows: Morsel) -> Block:
         """Make a block of rows that are there already, on this thread."""

@@ -18,8 +18,11 @@ from zephon.exec.launch import assembly_of, launch, tokenizers_of
 from zephon.exec.priming import prime
 from zephon.exec.tokenizers import Tokenizer
 from zephon.options import RuntimeOptions
+from zephon.planner import physical
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import Fetch, ReadComponent
+from zephon.planner.logical.custom import GROUP
+from zephon.planner.tree import source_first
 from zephon.version import __version__
 from zephon.work.chunks.source_description import recipe_of_source
 from zephon.work.source import WorkSource
@@ -109,6 +112,11 @@ def identity_of(
         ],
         lanes=lanes,
         global_batch_size=options.global_batch_size,
+        barriers=[
+            node.every * GROUP
+            for node in source_first(plan.physical)
+            if isinstance(node, physical.CallInOrder) and node.every > 1
+        ],
     )
     return Identity(recipe, [{"backend": t.backend, "version": t.version} for t in tokenizers])
 

@@ -2,6 +2,8 @@
 
 The decision is ``policies/token_merge.py``; this is what carries it out on documents. All splits of
 a row are one document to it, and stay together.
+
+The file is long because what waits, what was lost and what is merged change together, in one class.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.errors import CheckpointError
 from zephon.exec.arrivals import REASONS, Arrivals
 from zephon.exec.block import Block, Known, Lost
 from zephon.exec.history import LaneState
 from zephon.exec.policies.due_documents import StrandDocuments
-from zephon.exec.policies.token_merge import MergePoint, TokenMerge
+from zephon.exec.policies.merge_point import MergePoint
+from zephon.exec.policies.token_merge import TokenMerge
 from zephon.exec.rows import HeldRows
 from zephon.work.course import Courses
 from zephon.work.refs import Refs
@@ -86,6 +90,31 @@ class Strands:
     def drawn(self, strand: int) -> int:
         """Count the draws of a strand up to its last document that was merged."""
         return self._state.queues[strand].next_draw
+
+    def read_in_vain(self, strand: int) -> int:
+        """Count the draws of a strand that were read since its last document, and need not be.
+
+        The merge itself gives up a strand that has made its passes and had no document at all.
+        """
+        queue, must = self._state.queues[strand], self._lane.must_draw[strand]
+        if must is None:
+            return queue.read - queue.next_draw
+        return queue.read - max(queue.next_draw, must) if queue.next_draw else 0
+
+    def settled(self) -> NDArray[np.int64]:
+        """Count the draws without a document that count now, though none of their strand follows.
+
+        So it is where a component is finished, and where the lane ends.
+
+        Returns:
+            so many by ``REASONS``, shape [reasons, components]; they are drawn from now on.
+        """
+        counts = np.zeros((len(REASONS), len(self._live)), np.int64)
+        for strand, draws in self._state.decided.items():
+            finished = self.ended or not self._state.live[strand]
+            if finished and strand in self._lost:
+                counts[:, strand] = self._lost[strand].before(np.array([draws]))[:, 0]
+        return counts
 
     def waiting(self, strand: int) -> int:
         """Count the documents of a strand that wait to be merged."""
@@ -179,14 +208,25 @@ class Strands:
         return counts
 
     def drawn_again(self, state: LaneState) -> Refs:
-        """Give the references of a log's documents; splits are not told apart."""
+        """Give the references of a log's documents; splits are not told apart.
+
+        Raises:
+            CheckpointError: a strand draws fewer rows now.
+        """
         log, firsts = state.log, self.point().position.tolist()
         parts, places = [], []
         for strand in np.unique(log.component).tolist():
             mine = np.flatnonzero(log.component == strand)
             position, first = log.position[mine], firsts[strand]
             draws = self._lane.strands[strand].draw(first, int(position[-1]) - first + 1)
-            parts.append(draws.take(position - first))
+            places_of = position - first
+            if int(places_of.min()) < 0 or int(places_of.max()) >= len(draws):
+                raise CheckpointError(
+                    f"restore: lane {self._held.lane} draws other rows of component {strand} than "
+                    f"when the checkpoint was taken, from its draw {first} on; a work source must "
+                    "repeat itself, or restore all of its state"
+                )
+            parts.append(draws.take(places_of))
             places.append(mine)
         back = np.empty(len(log.ordinal), np.int64)
         back[np.concatenate(places)] = np.arange(len(back))

@@ -59,6 +59,7 @@ class Supply:
         budget: bytes of rows that all lanes may have together; a lane that has nothing gets a
             task whatever the budget says.
         task_bytes: bytes of rows in one task, once the run is warm.
+        limit: draws of an intake that are read ahead at most; None: any number.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Supply:
         budget: int,
         task_bytes: int = TASK_BYTES,
         component_bytes: Sequence[float] = (),
+        limit: int | None = None,
     ) -> None:
         self._runner = runner
         self._segment = segment
@@ -85,7 +87,9 @@ class Supply:
         self._merges = any(run.strands is not None for run in bottoms)
         kinds = max((len(run.intakes) for run in bottoms), default=1)
         self._sizes = Sizes(row_bytes, component_bytes or [row_bytes] * kinds)
-        self._fillings = {run.lane: filling_of(run, self._sizes, lane_bytes) for run in bottoms}
+        self._fillings = {
+            run.lane: filling_of(run, self._sizes, lane_bytes, limit) for run in bottoms
+        }
 
     def pull(self, run: LaneRun) -> None:
         """Bring the lane on: push its next blocks, or end it; waits for a worker.

@@ -2,43 +2,74 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from zephon.errors import DataError
 from zephon.types import SampleBatch, StreamItem
 
+_NONE: Mapping[str, pa.DataType] = MappingProxyType({})
 
-def table_of(items: Iterable[StreamItem]) -> pa.Table:
+
+def table_of(items: Iterable[StreamItem], known: Mapping[str, pa.DataType] = _NONE) -> pa.Table:
     """Make a table of the payloads of records, those in batches too.
 
     Args:
         items: records or batches.
+        known: types of fields; a column has its own, where all values can be of it, and all of
+            these are there if there is no row.
 
     Returns:
         a column a field; a row without the field has null. Payloads that are no dicts stand in a
         column "value". The table shares no memory with the items.
 
     Raises:
-        DataError: the values of a field have no one Arrow type.
+        DataError: the values of a field have no one Arrow type, or two fields one name.
     """
     payloads: list[Any] = []
     for item in items:
         records = item.records if isinstance(item, SampleBatch) else (item,)
         payloads += [record.payload for record in records]
     rows = [row if isinstance(row, Mapping) else {"value": row} for row in payloads]
-    names = list(dict.fromkeys(str(name) for row in rows for name in row))
-    return pa.table({name: _column(name, [row.get(name) for row in rows]) for name in names})
+    if not rows:
+        return pa.schema(list(known.items())).empty_table()
+    columns: dict[str, pa.Array] = {}
+    for key in dict.fromkeys(name for row in rows for name in row):
+        name = str(key)
+        if name in columns:
+            raise DataError(
+                f"head: rows must have one field of a name, and two are written {name!r}; iterate "
+                "the pipeline to see them"
+            )
+        columns[name] = _column(name, [row.get(key) for row in rows], known.get(name))
+    return pa.table(columns)
 
 
-def _column(name: str, values: list[Any]) -> pa.Array:
-    plain = [value.tolist() if hasattr(value, "data_ptr") else value for value in values]
+def _column(name: str, values: list[Any], known: pa.DataType | None) -> pa.Array:
+    plain = [_plain(value) for value in values]
+    if known is not None:
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+            return pa.array(plain, known)
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+            return pa.array(plain).cast(known)  # a time without its zone
     try:
         return pa.array(plain)
-    except (pa.ArrowException, TypeError, ValueError) as exc:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
         raise DataError(
             f"head: the values of field {name!r} must have one type to stand in a table, and they "
             f"do not: {exc}; iterate the pipeline to see them"
         ) from exc
+
+
+def _plain(value: Any) -> Any:
+    """Give a tensor as a list, and a day or a time as Python's own, which Arrow takes anywhere."""
+    if hasattr(value, "data_ptr"):
+        return value.tolist()
+    if isinstance(value, np.datetime64) and np.datetime_data(value)[0] == "D":
+        return value.item()
+    return value

@@ -77,7 +77,7 @@ def build_lane(
     for entry in entries:
         above = states.pop()
         relay = Relay(entry, run, read, above)
-        run = LaneRun(lane, relay.groups, entry.chain, components, above, entry.measures, relay)
+        run = LaneRun(lane, relay.groups, entry.chain, components, above, entry.noted, relay)
         read = relay.read_again
     return run
 
@@ -104,10 +104,10 @@ def counted(run: LaneRun, floor: int) -> Counts:
 def counted_at(state: LaneState, floor: int) -> Counts:
     """Count what a lane had drawn at a state, as ``counted`` does."""
     drawn = bottom_state(state)
-    rows = drawn.tick.counts.after(drawn.log)
+    rows = drawn.counts()
     while floor and state.below is not None:
         state, floor = state.below.lane, floor - 1
-    tokens = state.tick.counts.after(state.log).tokens
+    tokens = state.counts().tokens
     return Counts(rows.rows, tokens, rows.filtered, rows.dropped)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from zephon.errors import told
 from zephon.exec.operator import RowError
 from zephon.types import SampleBatch, SampleMeta, SampleRecord
 
@@ -26,7 +27,7 @@ def called(what: str, count: int, function: Callable[..., Any], *given: Any, **n
     try:
         return function(*given, **named)
     except Exception as exc:  # the function is the user's, and so is what it raises
-        problem = f"{what} raised {type(exc).__name__}: {exc}{lead_over(count)}"
+        problem = f"{what} raised {told(exc)}{lead_over(count)}"
         raise RowError(0, problem, "mend the function or the row") from exc
 
 

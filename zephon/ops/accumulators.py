@@ -62,7 +62,11 @@ class Accumulator(ABC, Generic[T]):
         return not self.has_pending_data(lane_id)
 
     def on_source_exhausted(self, lane_id: int, component_id: int) -> list[ReadyBatch[T]]:
-        """Hear that a component has ended in a lane; return groups that are complete by that."""
+        """Hear that a component has ended in a lane; return groups that are complete by that.
+
+        All are told at the end of the lane's data, before the last ``flush``; an accumulator that
+        was flushed right there, and holds nothing, is not told.
+        """
         return []
 
     @property

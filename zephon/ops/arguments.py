@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from zephon.errors import PlanError, SerialStateError, WrongKindError
 from zephon.ops.accumulators import PassthroughAccumulator
 from zephon.ops.base import BaseOp, check_begun, remembers
 from zephon.ops.traits import OpTraits
+from zephon.types import SampleRecord
+
+_NO_LISTS = (str, bytes, Mapping, SampleRecord)
 
 
 def custom_op(
@@ -123,8 +126,7 @@ def _of_functions(op: str, name: str | None, given: dict[str, Any]) -> dict[str,
         )
     if given["process_many"] is None:
         raise PlanError(
-            f"{call}: process_many is missing; pass the function that makes records of a list of "
-            "records"
+            f"{call}: process_many is missing; pass the function that makes records of records"
         )
     if given["preserves_cursor_order"] is None:
         raise PlanError(
@@ -145,6 +147,11 @@ def _of_functions(op: str, name: str | None, given: dict[str, Any]) -> dict[str,
         fields[key] = _flag(call, key, given[key] or False)
     samples = given["validation_samples"]
     if samples is not None and not callable(samples):
+        if not isinstance(samples, Iterable) or isinstance(samples, _NO_LISTS):
+            raise WrongKindError(
+                f"{call}: validation_samples must be a list of SampleRecord, or a function that "
+                f"gives one, got {samples!r:.80}; pass one"
+            )
         fields["validation_samples"] = tuple(samples)
     forms_groups = given["accumulator"] not in (None, PassthroughAccumulator)
     fields["remembers"] = forms_groups or fields["requires_serial_state"]

@@ -55,7 +55,10 @@ class BaseOp(ABC):
         self.stage_info = ctx.stage_info
 
     def teardown(self) -> None:
-        """Let go of what ``setup`` built; called once a worker, at the end."""
+        """Let go of what ``setup`` built; called once a worker, at the end.
+
+        A worker process has a few seconds for it, and for the task that it is at.
+        """
         self.stage_info = StageInfo()
 
     def validation_samples(self) -> list[SampleRecord] | None:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from zephon.types import SampleMeta, SampleRecord
 from zephon.validation.comparing import difference
-from zephon.validation.identities import check_identities
+from zephon.validation.identities import check_identities, order_issue
 from zephon.validation.report import Issue, issue, told
 from zephon.validation.samples import copies
 from zephon.validation.subject import Copy, Subject, listed
@@ -57,6 +57,14 @@ def check_behaviour(subject: Subject, groups: Groups) -> Iterator[Issue]:
     unsteady = _unsteady(subject, groups, answers)
     if unsteady is not None:
         yield unsteady
+        return
+    moved = None
+    if subject.node.preserves_cursor_order and not found:
+        pairs = zip(groups, answers, strict=False)
+        orders = (order_issue(subject.node.name, *pair) for pair in pairs)
+        moved = next((each for each in orders if each is not None), None)
+    if moved is not None:
+        yield moved
     elif subject.node.calibration_replayable and not subject.node.batch_shape_sensitive:
         yield from _replayed(subject, groups[0], answers[0])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from zephon.types import LaneId, LineagePath, SampleCursor, SampleId, SampleMeta, SampleRecord
@@ -41,7 +41,7 @@ def check_identities(
                     f"{cursor.lineage} for sample {cursor.sample_id}; make it with spawn_child",
                 )
                 return
-    double = _double(returned)
+    double = _double(known, returned)
     if double is not None:
         yield issue(
             "OP_FANOUT_DUPLICATE_LINEAGE",
@@ -50,16 +50,52 @@ def check_identities(
             f"sample {double.sample_id}; number them with spawn_child",
         )
         return
-    yield from _check_ends(name, given, returned)
+    yield from _check_ends(name, known, given, returned)
+
+
+def order_issue(
+    name: str, given: Sequence[SampleRecord], returned: Sequence[SampleRecord]
+) -> Issue | None:
+    """Say if returned records do not stand in the order of those whose place they take.
+
+    Args:
+        name: of the operator, which promises it.
+        given: to a call. returned: what it gave, made of these.
+    """
+    places: dict[Source, int] = {}
+    for place, record in enumerate(given):
+        for cursor in (record.meta.cursor, *record.meta.contribution_cursors()):
+            places.setdefault(_source(record.meta, cursor), place)
+    latest = -1
+    for record in returned:
+        if record.meta.tombstone or record.meta.is_sentinel:
+            continue
+        place = places.get(_source(record.meta, record.meta.cursor), latest)
+        if place < latest:
+            return issue(
+                "OP_CALIBRATION_REPLAY_MISMATCH",
+                name,
+                "with preserves_cursor_order=True records must leave in the order in which they "
+                f"came, as they do one at a time, got sample {record.meta.sample_id} after a later "
+                "one; pass preserves_cursor_order=False",
+            )
+        latest = place
+    return None
 
 
 def _check_ends(
-    name: str, given: Sequence[SampleRecord], returned: Sequence[SampleRecord]
+    name: str,
+    known: Mapping[Source, Sequence[LineagePath]],
+    given: Sequence[SampleRecord],
+    returned: Sequence[SampleRecord],
 ) -> Iterator[Issue]:
-    """Look whether exactly one part of each record that was cut says to be the last."""
+    """Look whether exactly one part of each record says to be the last; all of it is one, too."""
     whole = {_source(r.meta, r.meta.cursor) for r in given if r.meta.contributors is None}
     ends: dict[Source, int] = {}
     for record in returned:
+        own = _source(record.meta, record.meta.cursor)
+        if record.meta.contributors is None and not _is_child(known, own, record.meta):
+            ends[own] = ends.get(own, 0) + 1  # all of it
         for ref in record.meta.contributors or ():
             source = _source(record.meta, ref.cursor)
             ends[source] = ends.get(source, 0) + ref.is_last_child
@@ -69,7 +105,8 @@ def _check_ends(
                 "OP_LINEAGE_NOT_VIA_CHILD",
                 name,
                 f"one part of a record must be its last, got {count} for sample {source[2]}; pass "
-                "is_last_child=True for the last part and no other",
+                "is_last_child=True for the last part and no other, and no parts beside the record "
+                "itself",
             )
             return
 
@@ -93,12 +130,26 @@ def _is_below(path: LineagePath, parent: LineagePath) -> bool:
     return path[: len(parent)] == parent
 
 
-def _double(returned: Sequence[SampleRecord]) -> SampleCursor | None:
-    """Find a record that cannot be told from one before it."""
+def _is_child(
+    known: Mapping[Source, Sequence[LineagePath]], source: Source, meta: SampleMeta
+) -> bool:
+    """Tell whether a record has a lineage below that of the given one."""
+    return meta.lineage not in known[source]
+
+
+def _double(
+    known: Mapping[Source, Sequence[LineagePath]], returned: Sequence[SampleRecord]
+) -> SampleCursor | None:
+    """Find a record that cannot be told from one before it.
+
+    A child goes by its lineage alone. A given record may lie in several, by its contributors.
+    """
     seen: set[Any] = set()
     for record in returned:
         meta = record.meta
-        who = (meta.lane_id, meta.cursor, meta.contribution_refs(), meta.tombstone)
+        who: tuple[Any, ...] = (meta.lane_id, meta.cursor)
+        if not _is_child(known, _source(meta, meta.cursor), meta):
+            who = (*who, meta.contribution_refs(), meta.tombstone)
         if who in seen:
             return meta.cursor
         seen.add(who)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zephon import errors
 from zephon.errors import ValidationError
 from zephon.validation.codes import Severity, severity_of
 
@@ -75,4 +76,4 @@ class ValidationReport(list[Issue]):
 
 def told(exc: Exception) -> str:
     """Put an exception into one line, for a message."""
-    return " ".join(f"{type(exc).__name__}: {exc}".split())
+    return " ".join(errors.told(exc).split())

@@ -16,6 +16,7 @@ from zephon.ops import (
     spawn_child,
     tombstones_for_record,
 )
+from zephon.ops.accumulators import SourceExhaustion
 from zephon.ops.arguments import custom_op
 from zephon.planner.logical import CustomOp
 from zephon.types import ContributorRef, SampleRecord
@@ -189,6 +190,28 @@ def test_an_accumulator_hears_that_a_component_has_ended():
     assert plain.source_exhausted(plain.make_state(0), 1) == []
 
 
+def test_an_accumulator_may_ask_what_has_ended():
+    asked = []
+
+    def made(*, ctx):
+        class Asking(CountingAccumulator):
+            def flush(self, *, reset=False, lane_id=None):
+                asked.append(ctx["get_source_exhaustion"](0))
+                return super().flush(reset=reset, lane_id=lane_id)
+
+        return Asking(100)
+
+    step = step_of(accumulator=made)
+    state = step.make_state(0)
+    step.finish(state)
+    for component in (0, 1):
+        step.source_exhausted(state, component)
+    step.finish(state)
+    step.finish(step.make_state(0))  # the lane is gone through again
+    nothing = SourceExhaustion()
+    assert asked == [nothing, SourceExhaustion(frozenset({0, 1}), frozenset(), 1), nothing]
+
+
 class Sorted(Accumulator):
     """Holds up to three records by offset, and gives the least of more."""
 
@@ -278,6 +301,9 @@ def test_what_remembers_by_itself_begins_anew_with_each_state():
     assert not step.snapshots
     step.finish(first)
     assert Numbering.ended == [3]
+    third = step.make_state(0)
+    step.discard(third)
+    assert Numbering.ended == [3, 0]
     step.close()
-    assert sorted(Numbering.ended) == [1, 3]
+    assert Numbering.ended == [3, 0, 1]
     assert op.seen == 0

@@ -162,3 +162,16 @@ def test_a_snapshot_that_is_no_json_is_refused():
     message = r"^stateful_transform 's': snapshot must return JSON values .*, got a set; convert it"
     with pytest.raises(ExecutionError, match=message):
         step.snapshot(step.make_state(0))
+
+
+def test_records_must_leave_in_the_order_in_which_they_came():
+    """That of arrival: behind a shuffle places mean nothing."""
+
+    def backwards(state, elems):
+        return state, elems[::-1]
+
+    with pytest.raises(ExecutionError, match=r"'s'.* pass preserves_cursor_order=False"):
+        run(step_of(push=backwards), [0, 1])
+    free = step_of(push=backwards, flush=list, preserves_cursor_order=False)
+    assert run(free, [0, 1]) == [[1, 0], []]
+    assert run(step_of(), [5, 1, 3]) == [[5, 1, 3], []]

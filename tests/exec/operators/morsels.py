@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from zephon.exec.morsel import Morsel
-from zephon.exec.operators.whole_rows import no_columns
+from zephon.expressions import no_columns
 from zephon.io.fields import TOKENS
 from zephon.io.formats.memory import ObjectRows
 from zephon.io.made_rows import MadeRecords

@@ -57,3 +57,47 @@ def test_errors_name_the_function(function, name):
         RowCalls((maps(function),)).one(None)
     assert told.value.step == "map_transform"
     assert isinstance(told.value.__cause__, TypeError)
+
+
+def test_what_is_raised_without_a_text_is_named_alone():
+    def stop(row):
+        raise StopIteration
+
+    with pytest.raises(BadRow) as told:
+        RowCalls((maps(stop),)).one(None)
+    assert told.value.problem.endswith(".stop' raised StopIteration")
+
+
+def test_a_function_gets_a_row_of_its_own_each_time():
+    shared = {"seen": []}
+    given = []
+
+    def share(row):
+        given.append(row)
+        return shared
+
+    def change(row):
+        row["seen"].append(1)
+
+    row = {"a": 1}
+    for more in (maps(change, drop_none=False), maps(lambda row: change(row) or row)):
+        calls = RowCalls((maps(share), more))
+        for _ in range(2):
+            calls.one(row)
+            calls.several(row)
+        assert shared == {"seen": []}
+    assert all(each is row for each in given)  # it was given away
+    assert RowCalls((maps(share),)).one(row) is shared  # nobody comes after it
+
+
+async def awaited():
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"), [(awaited, "coroutine"), (lambda: (x for x in ()), "generator")]
+)
+def test_something_that_must_still_be_run_is_no_row(made, kind):
+    with pytest.raises(BadRow, match=f"must return a row, got a {kind}") as told:
+        RowCalls((maps(lambda row: made()),)).one({})
+    assert isinstance(told.value.__cause__, TypeError)

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from tests.exec.operators.morsels import morsel, payload_of
-from zephon.errors import ExecutionError
 from zephon.exec.operator import RowError
 from zephon.exec.operators import TypeColumnsOp
 from zephon.io.fields import TEXT, TOKENS, Column
@@ -128,7 +127,7 @@ def test_the_frame_becomes_columns(column, values, wanted):
     made = typed(with_frame(**{column.path: values}), column)
     assert made.columns.column(column.path).type == column.type
     assert made.columns.column(column.path).to_pylist() == wanted
-    assert made.frame is None
+    assert made.frame.schema.names == [column.path]  # for expressions above
 
 
 def test_a_field_inside_the_objects_of_the_frame():
@@ -187,5 +186,10 @@ def test_no_rows_and_nowhere_to_look():
     assert made.columns.num_rows == 0
     assert made.columns.schema.types == [TEXT, TOKENS, pa.large_list(pa.uint8())]
     assert typed(with_frame(text=pa.array([], TEXT)), TEXTS).columns.num_rows == 0
-    with pytest.raises(ExecutionError, match="no column 'text' and no whole rows"):
+
+
+def test_a_field_that_no_step_gives_and_no_row_has():
+    with pytest.raises(RowError, match="no field 'text'"):
         typed(with_frame(other=["a"]), TEXTS)
+    empty = Column("text", "text", missing="empty")
+    assert typed(with_frame(other=["a", "b"]), empty).columns.column(0).to_pylist() == ["", ""]

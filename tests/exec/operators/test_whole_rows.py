@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.exec.operators.morsels import morsel
-from zephon.exec.operators.whole_rows import each_row, no_columns
+from zephon.exec.operators.whole_rows import each_row
 
 
 def each(rows, fields=(), masks=(), container="list"):
@@ -36,7 +36,3 @@ def test_without_whole_rows_each_is_a_dict_of_its_own():
     first, second = each(replace(morsel([1, 2]), payload=None))
     assert first == second == {}
     assert first is not second
-
-
-def test_a_table_without_columns_has_rows():
-    assert (no_columns(3).num_rows, no_columns(3).num_columns) == (3, 0)

@@ -82,6 +82,47 @@ def test_what_cannot_be_sent_back_is_an_error_of_its_task(pool):
     assert pool.ask((abs, -3), nowhere) == 3
 
 
+class Unmade:
+    """Can be written down anywhere, and be made again nowhere else."""
+
+    def __reduce__(self):
+        return _made_only_in, (os.getpid(),)
+
+
+def _made_only_in(process):
+    if os.getpid() != process:
+        raise AttributeError("this process\nlacks it")
+    return Unmade()
+
+
+def test_what_cannot_be_made_again_here_is_an_error_with_its_place(pool):
+    message = (
+        r"^options: runner='process' needs rows and warnings .*, on row 3 got AttributeError: this "
+        r"process lacks it; keep objects out of rows .* or use runner='threads'$"
+    )
+    with pytest.raises(ExecutionError, match=message) as caught:
+        pool.ask((Unmade,), nowhere)
+    assert isinstance(caught.value.__cause__, AttributeError)
+    assert pool.ask((abs, -3), nowhere) == 3
+
+
+def test_a_warning_that_cannot_be_made_again_is_an_error_with_its_place():
+    def warns():
+        import warnings
+
+        class Odd(UserWarning):
+            pass
+
+        Odd.__module__, Odd.__qualname__ = "no_such_module_here", "Odd"
+        sys.modules["no_such_module_here"] = type("Module", (), {"Odd": Odd})
+        warnings.warn("careful", Odd, stacklevel=1)
+
+    with workers() as own:
+        with pytest.raises(ExecutionError, match=r"on row 3 got ModuleNotFoundError: No module"):
+            own.ask((warns,), nowhere)
+        assert own.ask((abs, -3), nowhere) == 3
+
+
 def test_large_values_go_both_ways(pool):
     numbers = np.arange(300_000)
     assert (pool.ask((lambda n: n * 2, numbers), nowhere) == numbers * 2).all()

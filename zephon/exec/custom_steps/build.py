@@ -23,10 +23,13 @@ def custom_step(
         services: what operators may ask for.
         stage_info: where the operator stands; None: it is not told.
     """
+    step: CustomStep
     match op:
         case CustomOp():
-            return GroupsStep(op, services, stage_info)
+            step = GroupsStep(op, services, stage_info)
         case Stateful():
-            return StatefulStep(op)
+            step = StatefulStep(op)
         case _:
-            return RowByRowStep(op)
+            step = RowByRowStep(op)
+    step.datasets = services.datasets_by_id
+    return step

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zephon.errors import ExecutionError
+from zephon.exec.arrival_order import ArrivalOrder
 from zephon.exec.custom_steps.step import CustomStep, json_values
 from zephon.exec.group_calls import GroupCalls, Worker
 from zephon.exec.operator import RowError
 from zephon.exec.origins import LatestOrigin, ManyOrigins
 from zephon.exec.user_calls import called, lead_over
 from zephon.ops import Accumulator, StageInfo
-from zephon.ops.accumulators import writes_itself_down
+from zephon.ops.accumulators import SourceExhaustion, writes_itself_down
 from zephon.ops.context import OpServices
 from zephon.planner.logical.custom import CustomOp
 from zephon.types import SampleRecord
@@ -24,11 +25,13 @@ from zephon.types import SampleRecord
 class OpenGroups:
     """What one lane has waiting; records are known by ``origins``.
 
-    worker: the lane's own copy of an operator that remembers by itself; None: any will do.
+    order: in which they came; None: they may leave in any. worker: the lane's own copy of an
+    operator that remembers by itself; None: any will do.
     """
 
     accumulator: Accumulator[SampleRecord] | None
     origins: ManyOrigins | LatestOrigin
+    order: ArrivalOrder | None = None
     worker: Worker | None = None
 
 
@@ -39,6 +42,8 @@ class GroupsStep(CustomStep):
         self, op: CustomOp, services: OpServices, stage_info: StageInfo | None = None
     ) -> None:
         self._op = op
+        self._ended: dict[int, SourceExhaustion] = {}  # by lane; nothing has ended in the others
+        services = replace(services, source_exhaustion=self._exhaustion)
         self._calls = GroupCalls(op, services, stage_info)
         self.label = self._calls.label
         self._snapshots: bool | None = None
@@ -59,9 +64,11 @@ class GroupsStep(CustomStep):
 
     def make_state(self, lane: int) -> OpenGroups:
         """Make an accumulator; and a copy of the operator, where that remembers by itself."""
+        self._ended.pop(lane, None)  # it is gone through again
         origins = LatestOrigin(lane) if self.snapshots else ManyOrigins(lane)
         worker = self._calls.new_worker() if self._op.requires_serial_state else None
-        return OpenGroups(self._accumulator(worker), origins, worker)
+        order = self._order(from_beginning=True)
+        return OpenGroups(self._accumulator(worker), origins, order, worker)
 
     def push(
         self, state: OpenGroups, records: list[SampleRecord]
@@ -69,6 +76,8 @@ class GroupsStep(CustomStep):
         """Take records; return what the operator makes of the groups that are complete."""
         for record in records:
             state.origins.add(record.meta)
+            if state.order is not None:
+                state.order.add(record.meta)
         groups: Iterable[list[SampleRecord]] = [records]
         if state.accumulator is not None:
             with self._located(state.origins.lane, records):
@@ -82,16 +91,22 @@ class GroupsStep(CustomStep):
             with self._located(state.origins.lane, ()):
                 groups = _groups("flush", 0, state.accumulator.flush)
             made = self._made(state, groups)
+        self.discard(state)
+        return made
+
+    def discard(self, state: OpenGroups) -> None:
+        """Let the lane's own copy of the operator go."""
         if state.worker is not None:
             self._calls.release(state.worker)
-        return made
 
     def source_exhausted(self, state: OpenGroups, component: int) -> list[SampleRecord]:
         """Tell the accumulator; return what the operator makes of the groups that it gives."""
+        lane = state.origins.lane
+        ended = self._exhaustion(lane).exhausted | {component}
+        self._ended[lane] = SourceExhaustion(exhausted=ended, final_component=component)
         hears = getattr(state.accumulator, "on_source_exhausted", None)
         if hears is None:
             return []
-        lane = state.origins.lane
         with self._located(lane, ()):
             groups = _groups("on_source_exhausted", 0, hears, lane, component)
         return self._made(state, groups)
@@ -107,15 +122,24 @@ class GroupsStep(CustomStep):
 
     def restore(self, lane: int, saved: Any) -> OpenGroups:
         """Make an accumulator that holds what was written down."""
+        self._ended.pop(lane, None)
         chunk, offset = saved["latest"]
         accumulator = self._calls.worker().accumulator()
         with self._located(lane, ()):
             called("restore", 0, accumulator.restore, saved["held"])
-        return OpenGroups(accumulator, LatestOrigin(lane, (chunk, offset)))
+        order = self._order(from_beginning=False)
+        return OpenGroups(accumulator, LatestOrigin(lane, (chunk, offset)), order)
 
     def close(self) -> None:
         """Take back all copies of the operator."""
         self._calls.close()
+
+    def _order(self, *, from_beginning: bool) -> ArrivalOrder | None:
+        kept = self._op.preserves_cursor_order
+        return ArrivalOrder(from_beginning=from_beginning) if kept else None
+
+    def _exhaustion(self, lane: int) -> SourceExhaustion:
+        return self._ended.get(lane, SourceExhaustion())
 
     def _accumulator(self, worker: Worker | None) -> Accumulator[SampleRecord] | None:
         op = self._op
@@ -133,6 +157,8 @@ class GroupsStep(CustomStep):
                 leave = worker.process(group)
                 for record in leave:
                     state.origins.rows_of(record.meta)
+                    if state.order is not None and not record.meta.tombstone:
+                        state.order.check(record.meta)
             made += leave
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zephon.errors import DataError, ExecutionError
 from zephon.exec.custom_steps.step import CustomStep
 from zephon.exec.operator import RowError
 from zephon.exec.operators.bad_row import BadRow
@@ -14,6 +15,8 @@ from zephon.types import SampleRecord
 class RowByRowStep(CustomStep):
     """Replaces payloads; the state of a lane is its number, since nothing is remembered."""
 
+    row_by_row = True
+
     def __init__(self, node: MapTransform | DecodeText | ExpandChat) -> None:
         self._calls = RowCalls((node,))
         self.label = node.call
@@ -24,15 +27,30 @@ class RowByRowStep(CustomStep):
 
     def push(self, state: int, records: list[SampleRecord]) -> tuple[int, list[SampleRecord]]:
         """Call on the payload of each record; a row that stays one keeps its meta."""
-        made: list[SampleRecord] = []
-        with self._located(state, records):
-            for row, record in enumerate(records):
-                try:
-                    made += self._become(record)
-                except BadRow as exc:
-                    error = RowError(row, exc.problem, exc.way_out, step=exc.step, kind=exc.kind)
-                    raise error from exc.__cause__
+        state, made, error = self.push_until(state, records)
+        if error is not None:
+            raise error
         return state, made
+
+    def push_until(
+        self, state: int, records: list[SampleRecord]
+    ) -> tuple[int, list[SampleRecord], Exception | None]:
+        """Do as ``push``, up to the first bad record."""
+        made: list[SampleRecord] = []
+        try:
+            with self._located(state, records):
+                for row, record in enumerate(records):
+                    made += self._called(row, record)
+        except (DataError, ExecutionError) as exc:
+            return state, made, exc
+        return state, made, None
+
+    def _called(self, row: int, record: SampleRecord) -> list[SampleRecord]:
+        try:
+            return self._become(record)
+        except BadRow as exc:
+            error = RowError(row, exc.problem, exc.way_out, step=exc.step, kind=exc.kind)
+            raise error from exc.__cause__
 
     def finish(self, state: int) -> list[SampleRecord]:
         """Return nothing: nothing is held."""

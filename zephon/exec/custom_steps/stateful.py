@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from zephon.exec.arrival_order import ArrivalOrder
 from zephon.exec.custom_steps.step import CustomStep, json_values
 from zephon.exec.operator import RowError
 from zephon.exec.origins import LatestOrigin, ManyOrigins
@@ -15,10 +16,14 @@ from zephon.types import SampleRecord
 
 @dataclass(slots=True)
 class OpenState:
-    """What functions of the user remember of one lane; records are known by ``origins``."""
+    """What functions of the user remember of one lane; records are known by ``origins``.
+
+    order: in which they came; None: they may leave in any.
+    """
 
     value: Any
     origins: ManyOrigins | LatestOrigin
+    order: ArrivalOrder | None
 
 
 class StatefulStep(CustomStep):
@@ -27,6 +32,7 @@ class StatefulStep(CustomStep):
     def __init__(self, node: Stateful) -> None:
         self._node = node
         self.label = f"stateful_transform {node.name!r}"
+        self.gives_all_back = node.flush is not None
 
     @property
     def snapshots(self) -> bool:
@@ -35,9 +41,8 @@ class StatefulStep(CustomStep):
 
     def make_state(self, lane: int) -> OpenState:
         """Call ``init_state``."""
-        return OpenState(
-            self._begun(lane), LatestOrigin(lane) if self.snapshots else ManyOrigins(lane)
-        )
+        origins = LatestOrigin(lane) if self.snapshots else ManyOrigins(lane)
+        return OpenState(self._begun(lane), origins, self._order(from_beginning=True))
 
     def push(
         self, state: OpenState, records: list[SampleRecord]
@@ -49,6 +54,8 @@ class StatefulStep(CustomStep):
         lane = state.origins.lane
         for record in records:
             state.origins.add(record.meta)
+            if state.order is not None:
+                state.order.add(record.meta)
         with self._located(lane, records):
             given = called("push", count, node.push, state.value, list(records))
             if not isinstance(given, tuple | list) or len(given) != 2:
@@ -87,7 +94,12 @@ class StatefulStep(CustomStep):
         with self._located(lane, ()):
             own = json_values(self.label, saved["state"])
             value = called("restore", 0, self._node.restore, own)
-        return OpenState(value, LatestOrigin(lane, (chunk, offset)))
+        origins = LatestOrigin(lane, (chunk, offset))
+        return OpenState(value, origins, self._order(from_beginning=False))
+
+    def _order(self, *, from_beginning: bool) -> ArrivalOrder | None:
+        kept = self._node.preserves_cursor_order
+        return ArrivalOrder(from_beginning=from_beginning) if kept else None
 
     def _begun(self, lane: int) -> Any:
         with self._located(lane, ()):
@@ -107,4 +119,6 @@ class StatefulStep(CustomStep):
             group = records_of("transform", len(group), made)
         for record in group:
             state.origins.rows_of(record.meta)
+            if state.order is not None and not record.meta.tombstone:
+                state.order.check(record.meta)
         return group

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
 
 from zephon.errors import ExecutionError
 from zephon.exec.operator import RowError
-from zephon.types import SampleRecord
+from zephon.io.dataset import Dataset
+from zephon.types import SampleMeta, SampleRecord
 
 
 class CustomStep(ABC):
@@ -17,10 +22,16 @@ class CustomStep(ABC):
 
     A state is used by one thread at a time, and not any more after ``finish``.
 
-    label: how messages call it.
+    label: how messages call it. datasets: by public id, so that messages name rows as they lie in
+    them. row_by_row: what comes of one record does not depend on the others. gives_all_back: what
+    it holds leaves at a flush.
     """
 
     label: str
+    datasets: Mapping[int, Dataset] = MappingProxyType({})
+    row_by_row: ClassVar[bool] = False
+    gives_all_back: bool = True
+    _said: bool = False  # that rows were kept
 
     @property
     def snapshots(self) -> bool:
@@ -44,9 +55,22 @@ class CustomStep(ABC):
             DataError: a record is bad.
         """
 
+    def push_until(
+        self, state: Any, records: list[SampleRecord]
+    ) -> tuple[Any, list[SampleRecord], Exception | None]:
+        """Do as ``push``; where records are taken one by one, stop at the first bad one.
+
+        Returns:
+            the state, the records that leave, and what is wrong with the first bad record.
+        """
+        return *self.push(state, records), None
+
     @abstractmethod
     def finish(self, state: Any) -> list[SampleRecord]:
         """Return what is held, where the lane is flushed or ends; raises as ``push``."""
+
+    def discard(self, state: Any) -> None:  # noqa: B027
+        """Let go of a state that nobody finishes."""
 
     def source_exhausted(self, state: Any, component: int) -> list[SampleRecord]:
         """Hear that a component has ended in the lane; return the records that leave by that."""
@@ -63,6 +87,31 @@ class CustomStep(ABC):
     def close(self) -> None:  # noqa: B027
         """Let go of what workers built."""
 
+    def warn_of_kept(self, rows: int) -> None:
+        """Say once that it got rows, and nobody will ever get them from it."""
+        if self._said:
+            return
+        self._said = True
+        count = "a row that it got" if rows == 1 else f"{rows:,} rows that it got"
+        warnings.warn(
+            f"{self.label}: push neither gave back {count} nor said that it drops them, until its "
+            "state was done with: they are counted as dropped; pass flush= to give back what the "
+            "state holds (or snapshot= and restore= to keep it for the whole lane), and return "
+            "tombstones_for_record(record) for what is dropped on purpose",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    def _place(self, meta: SampleMeta) -> str:
+        """Name the row that a record came from, or the first of the rows that are in it."""
+        number, shard_id, row = meta.contribution_refs()[0].cursor.sample_id
+        dataset = self.datasets.get(number)
+        shards = [] if dataset is None else np.flatnonzero(dataset.ids() == shard_id)
+        if dataset is None or not len(shards):
+            return f"sample {meta.sample_id} of lane {meta.lane_id}"
+        shard = dataset.shards[int(shards[0])]
+        return f"dataset {dataset.name!r}, shard {shard.name!r}, row {row}"
+
     @contextmanager
     def _located(self, lane: int, records: Sequence[SampleRecord]) -> Iterator[None]:
         """Make located errors of what goes wrong with some records; there may be none."""
@@ -72,10 +121,13 @@ class CustomStep(ABC):
             step = self.label if exc.step is None else exc.step
             where = f"lane {lane}"
             if records:
-                meta = records[min(exc.row, len(records) - 1)].meta
-                where = f"sample {meta.sample_id} of lane {lane}"
+                where = self._place(records[min(exc.row, len(records) - 1)].meta)
             kind = exc.kind if exc.__cause__ is None else ExecutionError
             raise kind(f"{step}: {exc.problem} on {where}; {exc.way_out}") from exc.__cause__
+
+
+_MOST_BITS = 8192
+"""Of an integer in a snapshot: Python itself writes none out that is much wider."""
 
 
 def json_values(label: str, value: Any) -> Any:
@@ -87,8 +139,20 @@ def json_values(label: str, value: Any) -> Any:
     Raises:
         ExecutionError: something in it is no JSON value.
     """
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool):
         return value
+    # Of classes derived from these the value alone is kept.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int):
+        if value.bit_length() > _MOST_BITS:
+            raise ExecutionError(
+                f"{label}: snapshot must return integers of at most {_MOST_BITS:,} bits, got one "
+                f"of {value.bit_length():,}; write it as text there, and read it in restore"
+            )
+        return int(value)
     if isinstance(value, list | tuple):
         return [json_values(label, each) for each in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):

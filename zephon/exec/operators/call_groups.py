@@ -20,8 +20,9 @@ from zephon.exec.group_calls import GroupCalls, Worker
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator, RowError
 from zephon.exec.operators.call_rows import Namer
-from zephon.exec.operators.whole_rows import each_row, no_columns
+from zephon.exec.operators.whole_rows import each_row
 from zephon.exec.origins import KnownOrigins
+from zephon.expressions import no_columns
 from zephon.io.made_rows import MadeRecords
 from zephon.io.payload import Payload
 from zephon.ops.context import OpServices, StageInfo

@@ -20,7 +20,8 @@ from zephon.exec.operator import Operator, RowError
 from zephon.exec.operators.bad_row import BadRow
 from zephon.exec.operators.row_calls import DROPPED, RowCalls
 from zephon.exec.operators.splits import split_refs
-from zephon.exec.operators.whole_rows import each_row, no_columns
+from zephon.exec.operators.whole_rows import each_row
+from zephon.expressions import no_columns
 from zephon.io.made_rows import MadeRecords, MadeRows, part_of
 from zephon.io.payload import Payload
 from zephon.planner import physical
@@ -90,9 +91,10 @@ class CallRowsOp(Operator):
                         paths.append(path)
                         values.append(value)
             else:
+                one, dropped = calls.only or calls.one, DROPPED
                 for row, whole in enumerate(each):
-                    value = calls.one(whole)
-                    if value is not DROPPED:
+                    value = one(whole)
+                    if value is not dropped:
                         parents.append(row)
                         values.append(value)
         except BadRow as exc:

@@ -14,8 +14,7 @@ from zephon.errors import DataError, ExecutionError
 from zephon.exec.block import DROPPED, FILTERED
 from zephon.exec.morsel import Morsel, token_view
 from zephon.exec.operator import Operator, RowError
-from zephon.exec.operators.whole_rows import no_columns
-from zephon.expressions import ColumnStep
+from zephon.expressions import ColumnStep, no_columns
 from zephon.io.list_kinds import in_words
 from zephon.io.payload import Payload
 from zephon.io.shaped_rows import ShapedRows
@@ -54,7 +53,9 @@ class ComputeColumnsOp(Operator):
             if shape.below and not frame.num_columns and payload is not None:
                 _check_dicts(payload)  # else reading columns has done it
             payload = _shaped(shape, payload, made)
-        return replace(left, frame=made.select(list(self._step.keep)), payload=payload)
+        columns = _moved(left.columns, dict(self._step.moved))
+        kept = made.select(list(self._step.keep))
+        return replace(left, columns=columns, frame=kept, payload=payload)
 
     def _computed(self, frame: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.int64] | None]:
         try:
@@ -105,6 +106,15 @@ def _check_dicts(payload: Payload) -> None:
         if not isinstance(value, Mapping):
             wanted = "a row must be an object with fields to compute, rename or drop some"
             raise RowError(row, f"{wanted}, got {in_words(value)}", _WAY_OUT)
+
+
+def _moved(columns: pa.RecordBatch, moved: Mapping[str, str | None]) -> pa.RecordBatch:
+    """Give typed columns the names that their fields have now; the others are gone."""
+    if moved.keys().isdisjoint(columns.schema.names):
+        return columns
+    names = [moved.get(name, name) for name in columns.schema.names]
+    left = [number for number, name in enumerate(names) if name is not None]
+    return columns.select(left).rename_columns([name for name in names if name is not None])
 
 
 def _with_tokens(rows: Morsel, names: tuple[str, ...]) -> pa.RecordBatch:

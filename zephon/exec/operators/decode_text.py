@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zephon.errors import DataTypeError
+from zephon.errors import DataTypeError, told
 from zephon.exec.operators.bad_row import BadRow
 from zephon.planner.logical.functions import DecodeText
 
@@ -50,7 +50,7 @@ def _text(name: str, value: Any, node: DecodeText) -> str:
             "name one of the codecs module, such as 'utf-8' or 'latin-1'",
         ) from None
     except Exception as exc:  # the value is the user's object, whose own code may fail
-        problem = f"str() of field {name!r} raised {type(exc).__name__}: {exc}"
+        problem = f"str() of field {name!r} raised {told(exc)}"
         raise BadRow("decode_text", problem, "mend the row") from exc
     if node.normalize_newlines:
         text = text.replace("\r\n", "\n").replace("\r", "\n")

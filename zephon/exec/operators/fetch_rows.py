@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from zephon.exec.block import FILTERED, Lost
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator
+from zephon.expressions import no_columns
 from zephon.io.payload import Payload
 from zephon.io.reader import RowReader, TakenRows
 from zephon.work.refs import Refs
@@ -99,7 +100,7 @@ def _merged(
 ) -> pa.RecordBatch:
     names = batches[0].schema.names
     if not names:
-        return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
+        return no_columns(rows)
     arrays = [
         pa.concat_arrays([batch.column(index) for batch in batches]) for index in range(len(names))
     ]

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from zephon.errors import told
 from zephon.exec.morsel import Morsel, number_view
 from zephon.exec.operator import Operator, RowError
 from zephon.exec.operators.whole_rows import each_row
@@ -65,7 +66,7 @@ class MeasureRowsOp(Operator):
         try:
             value = function(payload)
         except Exception as exc:  # the function is the user's, and so is what it raises
-            problem = f"the function raised {type(exc).__name__}: {exc}"
+            problem = f"the function raised {told(exc)}"
             raise RowError(row, problem, "mend the function or the row") from exc
         return self._checked(value, row)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from zephon.errors import DataError, ExecutionError
+from zephon.errors import DataError, told
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator, RowError
 from zephon.io.exact_numbers import exactly
@@ -28,7 +28,7 @@ from zephon.io.formats.arrow_columns import (
     number_lists,
     numbers_of_type,
 )
-from zephon.io.formats.arrow_rows import python_value
+from zephon.io.formats.arrow_values import python_value
 from zephon.io.offsets import offsets_of
 from zephon.io.values import value_of
 from zephon.planner import physical
@@ -38,7 +38,7 @@ _ABSENT = object()
 
 
 class TypeColumnsOp(Operator):
-    """Adds typed columns to those that are there; lets go of the frame, and of whole rows maybe.
+    """Adds typed columns to those that are there; lets go of whole rows maybe.
 
     A null, or a row without the field, is a bad row. What rows say of themselves always stays.
     """
@@ -61,20 +61,17 @@ class TypeColumnsOp(Operator):
                 arrays.append(_from_frame(found, column))
                 names.append(column.path)
                 continue
-            if rows.payload is None:
-                there = ", ".join(rows.frame.schema.names) if rows.frame is not None else ""
-                raise ExecutionError(
-                    f"{self.label}: no column {column.path!r} and no whole rows; the columns are "
-                    f"{there or 'none'}"
-                )
+            names.append(column.path)
+            if rows.payload is None:  # no step gives the field
+                arrays.append(_from_rows([{}] * len(rows.refs), column))
+                continue
             whole = rows.payload.moved() if whole is None else whole  # nothing here changes them
             arrays.append(_from_rows(whole, column))
-            names.append(column.path)
         payload = rows.payload
         if payload is not None and not self._step.keep_payload:
             payload = payload.metas_only() if payload.has_metas else None
         columns = pa.RecordBatch.from_arrays(arrays, names=names) if missing else rows.columns
-        return replace(rows, columns=columns, payload=payload, frame=None)
+        return replace(rows, columns=columns, payload=payload)
 
 
 def _in_frame(frame: pa.RecordBatch | None, column: Column) -> pa.Array | None:
@@ -100,7 +97,12 @@ def _from_frame(found: pa.Array, column: Column) -> pa.Array:
         found = pa.nulls(len(found))
     elif not _can_become(found.type, column):
         row = int(np.argmax(found.is_valid()))
-        _value({column.path: python_value(found[row])}, column, row)
+        try:
+            value = python_value(found[row])
+        except (ValueError, OverflowError):
+            pass  # Python has no such value: its type says enough
+        else:
+            _value({column.path: value}, column, row)
         problem = f"field {column.path!r} must be {column.wanted}, got one of type {found.type}"
         raise RowError(row, problem, _MEND)
     array, faults = converted(found, column)
@@ -191,5 +193,5 @@ def _value(row: Any, column: Column, number: int) -> Any:
         way_out = column.remedy(_MEND) if isinstance(row, Mapping) else _MEND
         raise RowError(number, str(exc), way_out) from None
     except Exception as exc:  # the row is an object of the user's, whose own code may fail
-        problem = f"field {column.path!r} raised {type(exc).__name__}: {exc}"
+        problem = f"field {column.path!r} raised {told(exc)}"
         raise RowError(number, problem, _MEND) from exc

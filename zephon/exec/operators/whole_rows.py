@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from zephon.exec.morsel import Morsel, TokenView, number_view
 from zephon.tensors import as_container
@@ -41,13 +40,11 @@ def each_row(
             below = [{} for _ in numbers]
         else:
             below = rows.payload.take(np.arange(numbers.start, numbers.stop)).rows()
+        if not views:
+            yield from below
+            continue
         for row, whole in zip(numbers, below, strict=True):
-            yield _laid_over(whole, views, row, masks, container) if views else whole
-
-
-def no_columns(count: int) -> pa.RecordBatch:
-    """Make a table of so many rows that has no column."""
-    return pa.RecordBatch.from_arrays([pa.nulls(count)], names=["-"]).select([])
+            yield _laid_over(whole, views, row, masks, container)
 
 
 def _laid_over(

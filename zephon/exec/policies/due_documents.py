@@ -38,9 +38,10 @@ class Queue:
     position, ends: draw of each document, and tokens emitted with it, from the lane's beginning.
     lengths, starts, finishes: the same documents for the loop; ``starts`` has one entry more.
     merged: documents merged and forgotten, before those before ``at``.
-    stop: the document before which the loop must look up; finish, must, flat: with the first the
-    component is finished, with the second it has drawn what it must, before the third its course
-    becomes flat for ever.
+    stop: the document before which the loop must look up; finish, must, beyond, flat: with the
+    first the component is finished, with the second it has drawn what it must, before the third
+    it has, since the last of those draws gave none; before the fourth its course becomes flat for
+    ever.
     """
 
     read: int
@@ -51,6 +52,7 @@ class Queue:
     stop: int = 0
     finish: int = NEVER
     must: int = NEVER
+    beyond: int = NEVER
     flat: int = NEVER
     position: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     ends: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -77,16 +79,17 @@ class Queue:
         self.before, self.drawn = self.tokens, self.next_draw
         self.position, self.ends = self.position[at:], self.ends[at:]
         del self.lengths[:at], self.starts[:at], self.finishes[:at]
-        self.finish, self.must, self.flat = (
-            n if n == NEVER else n - at for n in (self.finish, self.must, self.flat)
+        self.finish, self.must, self.beyond, self.flat = (
+            n if n == NEVER else n - at for n in (self.finish, self.must, self.beyond, self.flat)
         )
         self.stop, self.at = self.stop - at, 0
 
     def look_up(self) -> None:
         """Find where the loop must stop next."""
         self.stop = min(len(self.lengths), self.finish + 1, self.must + 1)
-        if self.flat > self.at:
-            self.stop = min(self.stop, self.flat)
+        for place in (self.beyond, self.flat):
+            if place > self.at:
+                self.stop = min(self.stop, place)
 
 
 def due_times(

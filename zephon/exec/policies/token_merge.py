@@ -11,64 +11,27 @@ merge says which it waits for. It costs about a microsecond a document, whatever
 
 Source: worst-case fair weighted fair queueing (WF2Q). J. C. R. Bennett and H. Zhang, "WF2Q:
 Worst-case Fair Weighted Fair Queueing", IEEE INFOCOM 1996.
+
+The file is long because one decision stands here, which must not be cut: what is known of each
+strand, the heaps that order them, and when both begin anew.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.policies.due_documents import NEVER, Queue, StrandDocuments, due_times, first_never
+from zephon.exec.policies.merge_point import MergePoint, Merging
 from zephon.work.course import Courses
 
 LEAST_BARREN = 1024
-"""An endless strand is given up after a whole pass, and at least so many rows, without a token."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MergePoint:
-    """Where a merge stands right after a document; all of shape [components].
-
-    position: draws of each strand that are drawn; those of later documents are not, even if read.
-    base: tokens that each component had emitted at the last re-basing.
-    live: components that are not finished.
-    """
-
-    position: NDArray[np.int64]
-    base: NDArray[np.int64]
-    live: NDArray[np.bool_]
-
-
-@dataclass(slots=True, eq=False)
-class Merging:
-    """A merge under way: what it knows, and where it stands.
-
-    time: tokens merged since the last re-basing, and ``began`` those before. stretches: where each
-    stretch began, in documents merged since this state was made and in tokens of the lane, and its
-    courses. wants: the strand whose next document
-    is needed; None where the lane has ended. missed: a strand was found to have no document left
-    although draws of it were. holding: components that the end of the lane waits for. waiting,
-    eligible: components by start and by finish.
-    """
-
-    queues: list[Queue]
-    live: NDArray[np.bool_]
-    base: NDArray[np.int64]
-    began: int
-    courses: Courses
-    time: int = 0
-    stretches: list[tuple[int, int, Courses]] = field(default_factory=list)
-    ended: bool = False
-    wants: int | None = None
-    missed: bool = False
-    holding: set[int] = field(default_factory=set)
-    waiting: list[tuple[float, int]] = field(default_factory=list)
-    eligible: list[tuple[float, int]] = field(default_factory=list)
+"""An endless strand is given up after a whole pass, and at least so many rows, without a token; and
+one that has drawn what it must after at least so many rows without a document."""
 
 
 class TokenMerge:
@@ -165,9 +128,13 @@ class TokenMerge:
             found = self._finished_with(strand, emitted, ends, known)
             queue.finish = found if found == NEVER else found + first
         must = self._must[strand]
-        if must is not None and queue.must == NEVER and queue.next_draw < must:
+        open_ = queue.must == queue.beyond == NEVER
+        # The first document is asked for even where nothing must be drawn: it may come too late.
+        if must is not None and open_ and queue.next_draw < max(must, 1):
             place = int(np.searchsorted(queue.position, must - 1))
-            queue.must = place if place < len(queue.lengths) else NEVER
+            if place < len(queue.lengths):
+                exact = int(queue.position[place]) == must - 1
+                queue.must, queue.beyond = (place, NEVER) if exact else (NEVER, place)
         queue.flat = first_never(queue.starts)
         queue.look_up()
 
@@ -196,6 +163,10 @@ class TokenMerge:
         """Go along documents that were decided before, and are known, without deciding again."""
         for strand in order:
             queue = state.queues[strand]
+            if queue.at == queue.beyond:
+                queue.beyond = NEVER
+                queue.look_up()
+                state.holding.discard(strand)
             state.time += queue.lengths[queue.at]
             queue.at += 1
             if queue.at == queue.stop:
@@ -213,6 +184,9 @@ class TokenMerge:
                 # Rounding may leave no start that has come: then the least is next.
                 start, strand = waiting[0]
                 queue = queues[strand]
+                if queue.at == queue.beyond and self._passes_made(state, strand):
+                    state.time = time
+                    return
                 if queue.at == len(queue.lengths) or start == math.inf:
                     state.time = time
                     self._miss(state, start, strand)
@@ -247,6 +221,8 @@ class TokenMerge:
     def _give_alone(self, state: Merging, strand: int, most: int, order: list[int]) -> None:
         """Choose the only component that is left, as often as it goes."""
         queue = state.queues[strand]
+        if queue.at == queue.beyond and self._passes_made(state, strand):
+            return
         count = min(queue.stop - queue.at, most - len(order))
         if queue.starts and queue.starts[queue.at] == math.inf:
             state.ended = True
@@ -264,15 +240,46 @@ class TokenMerge:
         """A component is next and its document is not known: wait for it, or it has ended."""
         if start == math.inf:
             state.ended = True
+        elif self._passes_made(state, strand):
+            pass
         elif state.queues[strand].read < self._lengths[strand]:
             state.wants = strand
         elif self._stops[strand]:
+            state.decided[strand] = self._lengths[strand]
             state.ended = True
         else:  # its last rows gave no document
-            state.queues[strand].drop_merged()
-            state.queues[strand].drawn = self._lengths[strand]
-            state.missed = True
-            self._finish(state, strand)
+            self._finish_after(state, strand, self._lengths[strand])
+
+    def _passes_made(self, state: Merging, strand: int) -> bool:
+        """See whether a strand that is next has drawn what it must; true if that changes things."""
+        must, queue = self._must[strand], state.queues[strand]
+        if must is None:
+            return False
+        known = len(queue.lengths) > queue.at
+        following = int(queue.position[queue.at]) if known else queue.read
+        if following < must:
+            return False
+        if strand in state.holding:
+            state.holding.discard(strand)
+            state.decided[strand] = must
+            state.ended = self._ends_itself and not state.holding
+            if state.ended:
+                return True
+        if queue.next_draw == 0 and following >= max(LEAST_BARREN, must):
+            self._finish_after(state, strand, must)
+            return True
+        if known:
+            queue.beyond = NEVER
+            queue.look_up()
+        return False
+
+    def _finish_after(self, state: Merging, strand: int, draws: int) -> None:
+        """Finish a component whose last draws gave no document."""
+        queue = state.queues[strand]
+        queue.drop_merged()
+        queue.drawn = state.decided[strand] = draws
+        state.missed = True
+        self._finish(state, strand)
 
     def _look_up(self, state: Merging, strand: int) -> bool:
         """See what the last document of a strand brought; true if heaps are no longer these."""

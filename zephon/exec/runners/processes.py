@@ -5,6 +5,8 @@ carries. What tasks give comes back through memory that both sides map. Use it w
 the user hold the interpreter; where they do not, threads need none of this.
 
 A task whose worker dies is run again in a new one. Tasks must give the same each time.
+
+The file is long because one class tells all that a pool does when workers die or are closed.
 """
 
 from __future__ import annotations
@@ -16,13 +18,19 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
-from zephon.errors import ExecutionError, ZephonError
+from zephon.errors import ExecutionError, ZephonError, told
 from zephon.exec.runners.crossing import SentWarning
+from zephon.exec.runners.finishing import finish
 from zephon.exec.runners.runner import Handle, Runner
 from zephon.exec.runners.threads import ThreadPool, ThreadsRunner
-from zephon.exec.runners.transport import Kind, Parcel, pack, unpack
+from zephon.exec.runners.transport import Kind, Parcel, pack
 from zephon.exec.runners.worker import Setup
-from zephon.exec.runners.worker_process import WorkerDiedError, WorkerProcess
+from zephon.exec.runners.worker_process import (
+    UnreadableError,
+    WorkerDiedError,
+    WorkerProcess,
+    made_again,
+)
 
 T = TypeVar("T")
 
@@ -37,14 +45,22 @@ class WorkerPool:
         factory: makes, in a worker, the function that answers tasks; cloudpickle must take it.
         workers: processes at most.
         max_retries: how often a task is run again whose worker died.
+        finishes: what answers tasks has a method ``close``, which workers are to call at the end.
     """
 
     def __init__(
-        self, factory: Callable[[], Callable[[Any], object]], workers: int, max_retries: int
+        self,
+        factory: Callable[[], Callable[[Any], object]],
+        workers: int,
+        max_retries: int,
+        *,
+        finishes: bool = False,
     ) -> None:
         self._factory = factory
         self.workers = workers
         self._max_retries = max_retries
+        self._finishes = finishes
+        self._failure: BaseException | None = None
         self._changed = threading.Condition()
         self._first: list[tuple[Kind, Parcel]] = []
         self._free: list[WorkerProcess | None] = [None] * workers  # None: one yet to be started
@@ -69,7 +85,7 @@ class WorkerPool:
             except Exception as exc:  # what is in it is the user's, and so is what that raises
                 raise ExecutionError(
                     "options: runner='process' needs functions, operators and rows in memory that "
-                    f"cloudpickle takes, got {type(exc).__name__}: {exc}; keep such objects out of "
+                    f"cloudpickle takes, got {told(exc)}; keep such objects out of "
                     "them, or use runner='threads'"
                 ) from exc
             self._first = [(Kind.SETUP, pack(Setup.of_this_process())), (Kind.FACTORY, factory)]
@@ -82,7 +98,8 @@ class WorkerPool:
             place: says what the task is about, for an error.
 
         Raises:
-            ExecutionError: its workers died, more often than may be; or no worker can be built.
+            ExecutionError: its workers died, more often than may be; no worker can be built; or
+                what one answered cannot be made again here.
             CancelledError: the pool was closed.
             BaseException: what the task raised.
         """
@@ -92,6 +109,12 @@ class WorkerPool:
             while True:
                 try:
                     return self._asked(parcel)
+                except UnreadableError as exc:
+                    raise ExecutionError(
+                        "options: runner='process' needs rows and warnings that this process can "
+                        f"make again of what a worker sends, on {place()} got {exc}; keep objects "
+                        "out of rows whose classes take more to make, or use runner='threads'"
+                    ) from exc.__cause__
                 except WorkerDiedError as exc:
                     if self._closed:
                         raise CancelledError from None
@@ -107,21 +130,35 @@ class WorkerPool:
             return sorted(worker.process_id for worker in self._alive)
 
     def close(self) -> None:
-        """End all workers, whatever they do; return when they are gone. Safe to call twice."""
+        """End all workers; return when they are gone. Safe to call twice.
+
+        What they do is cut off; where they are to finish, they get some seconds for both.
+        """
         if os.getpid() != self._process:
             return  # a fork: the workers are the parent's
         with self._changed:
             self._closed = True
             alive, self._alive = self._alive, set()
             first, self._first = self._first, []
+            idle = {worker for worker in self._free if worker is not None}
             self._free.clear()
             self._changed.notify_all()
-        for worker in alive:
-            worker.hang_up()
-        for worker in alive:
-            worker.end()
-        for _, parcel in first:
-            parcel.close()
+        try:
+            if self._finishes and alive:
+                self._failure = finish([*idle, *(alive - idle)], self._warn)
+        finally:
+            for worker in alive:
+                worker.hang_up()
+            for worker in alive:
+                worker.end()
+            for _, parcel in first:
+                parcel.close()
+
+    def raise_failure(self) -> None:
+        """Raise what a worker raised when it finished, once."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _asked(self, parcel: Parcel) -> Any:
         worker, kept = self._taken(), False
@@ -131,12 +168,12 @@ class WorkerPool:
         finally:  # an interrupt too: a worker whose answer nobody took cannot be asked again
             self._give_back(worker, kept=kept)
         if kind == Kind.DONE:
-            return unpack(body)
-        error = unpack(body).error()
+            return made_again(body)
+        error = made_again(body).error()
         if kind == Kind.UNBUILT and not isinstance(error, ZephonError):
             raise ExecutionError(
                 "options: runner='process' needs workers that can build their steps, and building "
-                f"raised {type(error).__name__}: {error}; keep what steps use in modules that a "
+                f"raised {told(error)}; keep what steps use in modules that a "
                 "fresh interpreter can import, or in the main program"
             ) from error
         raise error

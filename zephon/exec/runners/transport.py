@@ -50,9 +50,10 @@ _maps_lock = threading.Lock()
 class Kind(IntEnum):
     """What a message is.
 
-    To a worker: SETUP, what it is told first; FACTORY, what makes what answers tasks; TASK.
-    To the parent: DONE, with what the task gave; RAISED, with what it raised; UNBUILT, with what
-    the factory raised; WARNED, with a warning.
+    To a worker: SETUP, what it is told first; FACTORY, what makes what answers tasks; TASK;
+    FINISH, which has no value, after the last one.
+    To the parent: DONE, with what the task gave; RAISED, with what it raised, or what closing
+    raised; UNBUILT, with what the factory raised; WARNED, with a warning.
     """
 
     SETUP = 0
@@ -62,6 +63,7 @@ class Kind(IntEnum):
     RAISED = 4
     UNBUILT = 5
     WARNED = 6
+    FINISH = 7
 
 
 class Parcel:

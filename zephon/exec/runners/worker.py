@@ -38,7 +38,8 @@ class Setup:
     """What a worker is told first: the parent's ``sys.argv``, and its filters of warnings.
 
     The second message is the factory: it makes, from nothing, what answers tasks, which is a
-    function of what a task brings; what that returns is sent, as it is where it is a parcel.
+    function of what a task brings; what that returns is sent, as it is where it is a parcel. If it
+    has a method ``close``, that is called where the worker is told to finish.
     """
 
     arguments: tuple[str, ...]
@@ -120,8 +121,11 @@ def _serve(way: _Way, inbox: _Inbox) -> None:
         answer, failed = partial(_raise, exc), Kind.UNBUILT
     while True:
         del body
-        _, body = inbox.get()
-        kind, parcel = _answered(answer, body, failed)
+        asked, body = inbox.get()
+        if asked == Kind.FINISH:
+            kind, parcel = _answered(partial(_closed, answer), body, Kind.RAISED)
+        else:
+            kind, parcel = _answered(answer, body, failed)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 stream.flush()
@@ -149,6 +153,13 @@ def _answered(
         return Kind.DONE, value if isinstance(value, Parcel) else pack(value)
     except BaseException as exc:  # SystemExit too: the parent raises what a task raised
         return failed, pack(SentError.of(exc))
+
+
+def _closed(answer: object, _: Any) -> None:
+    """Let what answers tasks let go of what it built; what could not be built has nothing."""
+    close = getattr(answer, "close", None)
+    if close is not None:
+        close()
 
 
 def _raise(error: BaseException, _: Any) -> None:
