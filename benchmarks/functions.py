@@ -1,8 +1,8 @@
 """What calling a function on every row costs: `python -m benchmarks.functions`.
 
 A function that does next to nothing, in threads, against the public package: what is left is the
-cost of making rows and handing them about. And one that holds the interpreter for 100 microseconds,
-in the caller's thread and in worker processes: how well it scales.
+cost of making rows and handing them about. And one that computes for 100 microseconds of
+processor time, in the caller's thread and in worker processes: how well it scales.
 """
 
 from __future__ import annotations

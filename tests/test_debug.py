@@ -74,6 +74,13 @@ def test_rows_that_are_not_there(dataset, shard_id, index, error, message):
         inspector.read(shard_id, index)
 
 
+@pytest.mark.parametrize("indices", [1, None, "1", {"a": 1}, 1.5])
+def test_many_rows_are_named_by_a_list(dataset, indices):
+    wanted = r"sample_indices must be a list .*, got .*; for one row call read\(shard_id, "
+    with DatasetInspector(dataset) as inspector, pytest.raises(TypeError, match=wanted):
+        inspector.read_many(7, indices)
+
+
 def test_a_closed_inspector_refuses(dataset):
     inspector = DatasetInspector(dataset)
     inspector.close()

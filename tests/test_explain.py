@@ -157,6 +157,9 @@ PLANS = {
         .filter(pl.col("input_ids").list.len() > 2, pl.col("words") > 2)
         .batch(2)
     ),
+    "limit_while_reading": lambda: (
+        pipeline("typed").with_columns(twice=pl.col("score") * 2).batch(2).take(3)
+    ),
     "functions": lambda: (
         tokenized("typed", preserve_upstream_payload=True)
         .map_transform(first)

@@ -218,6 +218,13 @@ def test_options_without_effect_are_accepted_listed_and_change_no_byte():
     assert "without effect" not in packed(prefetch_batches=2, max_workers=1).explain()
 
 
+def test_runners_of_stages_that_no_worker_runs_are_listed_as_without_effect():
+    pipe = packed(run_id="a", per_stage_runner={1: "threads", 0: "inline"})
+    assert "options without effect here: run_id, per_stage_runner[1]\n" in f"{pipe.explain()}\n"
+    assert "without effect" not in packed(per_stage_runner={0: "inline"}).explain()
+    assert rows(pipe) == rows(packed())
+
+
 @pytest.mark.parametrize(
     ("size", "wanted"),
     [

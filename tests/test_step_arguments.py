@@ -54,6 +54,7 @@ SHUFFLE = {
     "seed text": ({"seed": "7"}, "seed must be an integer, got '7'"),
     "parallelism": ({"parallelism": 0}, "parallelism must be .* at least 1, got 0"),
     "placement": ({"placement": "loca"}, "placement='loca' is unknown; did you mean 'local'"),
+    "no place yet": ({"placement": "remot"}, "'remot' is unknown; did you mean 'remote'"),
 }
 MIX = {
     "size": ({"max_buffer_size": 0}, "max_buffer_size must be .* at least 1, got 0"),
@@ -72,7 +73,7 @@ MIX = {
     "names": ({"mixture": MixtureSpec({"x": 1})}, "has no component 'x'; known are: code, prose"),
     "no mixture": ({"mixture": {}}, "must be a non-empty mapping"),
     "parallelism": ({"parallelism": -1}, "parallelism must be .* at least 1, got -1"),
-    "placement": ({"placement": "gpu"}, "placement='gpu' is unknown; known are: auto, local"),
+    "placement": ({"placement": "gpu"}, "'gpu' is unknown; known are: auto, local, remote"),
 }
 PACK = {
     "length": ({"max_length": 0}, "max_length must be .* at least 1, got 0"),

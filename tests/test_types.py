@@ -64,6 +64,13 @@ def packed_rows(**changes):
     return dataclasses.replace(rows, **changes)
 
 
+def document_rows():
+    """The three pieces of ``packed_rows``, each a row that is one document without tokens."""
+    rows = packed_rows(packing="none", fields={}, tokens_field=None, padding=None)
+    spans = dataclasses.replace(rows.spans, row_splits=np.arange(4))
+    return dataclasses.replace(rows, spans=spans, lane=np.array([5, 5, 6]))
+
+
 def record(payload, **meta):
     return SampleRecord(SampleMeta((0, 0, 0), 0, 0, **meta), payload)
 
@@ -207,6 +214,29 @@ def test_an_engine_s_record_is_an_ordinary_one_whose_payload_waits():
     assert dataclasses.replace(fresh, payload=1).payload == 1
     assert "payload={'input_ids': [10, 11" in repr(record_of(packed_rows(), 0))
     assert one.payload is one.payload
+    assert fresh.meta is fresh.meta
+
+
+def test_a_batch_is_what_its_columns_say_until_a_record_says_otherwise():
+    batch = SampleBatch.from_rows(packed_rows())
+    said = batch.lane_ids
+    first = batch.records[0]
+    assert first.meta.lane_id == said[0]  # who looks at a meta changes nothing
+    assert batch.lane_ids == said
+    batch.records[1].meta = dataclasses.replace(batch.records[1].meta, lane_id=77)
+    assert batch.lane_ids == [said[0], 77, *said[2:]]
+    other = SampleBatch.from_rows(packed_rows())
+    other.records[0].meta = first.meta  # equal, but somebody's own
+    assert other.lane_ids == said
+
+
+def test_records_of_documents_say_the_same_alone_and_together():
+    rows = document_rows()
+    together = SampleBatch.from_rows(rows).records
+    for i in reversed(range(len(rows))):
+        assert together[i].meta == record_of(rows, i).meta
+        assert together[i].meta is together[i].meta
+        assert together[i].payload == record_of(rows, i).payload
 
 
 # -- from columns to records ------------------------------------------------------------------

@@ -11,6 +11,8 @@ After adding, removing or changing files, make them anew: ``zephon index DIRECTO
 is not what they say is refused when it is opened; one that they do not name is not read.
 
     python -m zephon.build_index parquet data/prose
+
+The file is long because an index and a catalogue are written alike, and here.
 """
 
 from __future__ import annotations

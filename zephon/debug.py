@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -91,9 +91,19 @@ class DatasetInspector:
         return self.read_many(shard_id, [sample_index])[0]
 
     def read_many(self, shard_id: int, sample_indices: Sequence[int]) -> list[Any]:
-        """Read some rows of a shard, in the order of the request; raises what ``read`` raises."""
+        """Read some rows of a shard, in the order of the request; raises what ``read`` raises.
+
+        Raises:
+            TypeError: ``sample_indices`` is no list, array or other iterable of numbers.
+        """
         reader = self._open()
         place = self._place(shard_id)
+        if isinstance(sample_indices, str | bytes | Mapping) or not _is_iterable(sample_indices):
+            raise TypeError(
+                f"DatasetInspector of dataset {self._dataset.name!r}: sample_indices must be a "
+                f"list of whole numbers, got {sample_indices!r}; for one row call read(shard_id, "
+                "sample_index)"
+            )
         indices = [self._index(place, index) for index in sample_indices]
         rows = np.array(indices, np.int64)
         taken = reader.take(np.full(len(rows), place, np.int64), rows)
@@ -136,6 +146,14 @@ class DatasetInspector:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_iterable(value: object) -> bool:
+    try:
+        iter(value)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    except TypeError:  # also an array without dimensions
+        return False
+    return True
 
 
 def install_debug_hooks() -> bool:

@@ -95,6 +95,16 @@ class MissingExtraError(ZephonError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
 
 
+def told(error: BaseException) -> str:
+    """Say in a message what was raised: its class, and its text where it has one.
+
+    >>> told(ValueError("no text")), told(StopIteration())
+    ('ValueError: no text', 'StopIteration')
+    """
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Say which known words come closest to ``word``, as a clause for an error message.
 

@@ -1,4 +1,7 @@
-"""The public surface: a description of steps that compiles and runs when it is iterated."""
+"""The public surface: a description of steps that compiles and runs when it is iterated.
+
+The file is long because every documented call that runs something stands here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import copy
 import itertools
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -148,7 +152,14 @@ class Pipeline(Steps):
         Raises:
             DataError: the values of a field have no one type.
         """
-        return table_of(copy.copy(self).take(n))
+        at_least("head", "n", n, 1)
+        fresh = self._fresh()
+        if isinstance(self._node, logical.Take):
+            fresh._node = replace(self._node, rows=min(n, self._node.rows))
+        else:
+            fresh.take(n)
+        known = {f.name: f.type for f in self._node.fields() if f.type is not None}
+        return table_of(fresh, known)
 
     def collect(self, n_batches: int | None = None) -> list[StreamItem]:
         """Run now, from the beginning, and give the first batches, or records, as a list.
@@ -159,7 +170,7 @@ class Pipeline(Steps):
             n_batches: how many; None: all there are.
         """
         at_least("collect", "n_batches", 1 if n_batches is None else n_batches, 0)
-        items = iter(copy.copy(self))
+        items = iter(self._fresh())
         with contextlib.closing(items):
             return list(itertools.islice(items, n_batches))
 
@@ -228,6 +239,12 @@ class Pipeline(Steps):
         return account(engine, [c.name for c in self._source.components])
 
     # Inside
+
+    def _fresh(self) -> Pipeline:
+        """Return a copy that runs from the beginning."""
+        other = copy.copy(self)
+        other._restored = None
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy, or a pipeline in another process, has the recipe and runs anew."""

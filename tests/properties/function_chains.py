@@ -129,7 +129,8 @@ def in_pairs(pipeline):
 
 
 def grouped(pipeline, function=counted, **changes):
-    return pipeline.add_op("groups", process_many=function, preserves_cursor_order=True, **changes)
+    changes = {"preserves_cursor_order": True, **changes}
+    return pipeline.add_op("groups", process_many=function, **changes)
 
 
 def as_it_is(value):
@@ -154,7 +155,9 @@ CHAINS = {
     "groups, shuffle": lambda: flat(grouped(start()).shuffle(30), "first_fit"),
     "groups that split": lambda: flat(grouped(start(), halved).shuffle(30)),
     "groups behind a shuffle": lambda: flat(grouped(start().shuffle(30))),
-    "groups behind packing": lambda: grouped(flat(start()), lambda records: records[::-1]),
+    "groups behind packing": lambda: grouped(
+        flat(start()), lambda records: records[::-1], preserves_cursor_order=False
+    ),
     "accumulator": lambda: flat(grouped(start(), accumulator=Fives)),
     "counting accumulator": lambda: flat(
         grouped(start().shuffle(20), accumulator=lambda: CountingAccumulator(9)).shuffle(25)

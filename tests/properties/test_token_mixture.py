@@ -267,7 +267,8 @@ def test_after_the_end_nothing_is_left():
 
 
 def test_a_state_whose_merge_is_damaged_is_refused():
-    from zephon.exec.checkpoint import content_digest, pack
+    from zephon.exec.checkpoint import content_digest
+    from zephon.exec.saved_values import pack
 
     gone = (["merge"], ["merge", "live"], ["documents", "position"], ["log", "skipped"])
     wrong = (
