@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.io.offsets import indices_of
+from zephon.io.offsets import are_neighbours, indices_of
 
-_SLICE_SHARE = 0.25  # of a group: fewer rows are copied, so that they do not keep all of it
+SLICE_SHARE = 0.25  # of a group: fewer rows are copied, so that they do not keep all of it
 
 
 def picked_values(columns: Sequence[pa.Array], rows: NDArray[np.int64]) -> list[pa.Array]:
@@ -25,9 +25,8 @@ def picked_values(columns: Sequence[pa.Array], rows: NDArray[np.int64]) -> list[
     """
     if not columns:
         return []
-    first, count = int(rows[0]), len(rows)
-    if count >= _SLICE_SHARE * len(columns[0]) and (rows == np.arange(first, first + count)).all():
-        return [column.slice(first, count) for column in columns]
+    if len(rows) >= SLICE_SHARE * len(columns[0]) and are_neighbours(rows):
+        return [column.slice(int(rows[0]), len(rows)) for column in columns]
     indices = indices_of(rows)
     return [column.take(indices) for column in columns]
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from zephon.io.fields import TEXT
 from zephon.io.formats.arrow_columns import number_lists
-from zephon.io.offsets import indices_of
+from zephon.io.frames import SLICE_SHARE, joined_values
+from zephon.io.offsets import are_neighbours
 
 BYTES = pa.large_binary()
 _FEW_ROWS = 8192
-_SLICE_SHARE = 0.25  # of a group: fewer rows are copied, so that they do not keep all of it
 
 
 def picked(
@@ -32,18 +32,12 @@ def picked(
         rows: at least one, in any order, repeats allowed, shape [n].
         indices: the same as an Arrow array.
     """
-    if not _are_neighbours(rows):
+    if not are_neighbours(rows):
         return [_taken(column, indices) for column in columns]
     pieces = [as_bytes(column.slice(int(rows[0]), len(rows))) for column in columns]
-    if not columns or len(rows) >= _SLICE_SHARE * len(columns[0]):
+    if not columns or len(rows) >= SLICE_SHARE * len(columns[0]):
         return pieces
     return [pa.concat_arrays([piece]) for piece in pieces]  # copies, even one array
-
-
-def _are_neighbours(rows: NDArray[np.int64]) -> bool:
-    if rows[-1] - rows[0] != len(rows) - 1:
-        return False
-    return bool((rows[1:] - rows[:-1] == 1).all())
 
 
 def joined(
@@ -52,10 +46,7 @@ def joined(
     """Join bytes to one column of a plan's type; row i of it is row back[i] of the pieces."""
     if not pieces:
         return pa.array([], dtype)
-    column = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
-    if back is not None:
-        column = column.take(indices_of(back))
-    return of_bytes(column, dtype)
+    return of_bytes(joined_values(pieces, back, dtype), dtype)
 
 
 def as_bytes(column: pa.Array) -> pa.Array:

@@ -30,3 +30,14 @@ def indices_of(rows: NDArray[np.int64]) -> pa.Array:
     """
     whole = np.ascontiguousarray(rows, np.int64)
     return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])
+
+
+def are_neighbours(rows: NDArray[np.int64]) -> bool:
+    """Say whether rows, at least one, follow each other, so that a slice holds them.
+
+    >>> are_neighbours(np.array([3, 4, 5])), are_neighbours(np.array([3, 5, 4, 6]))
+    (True, False)
+    """
+    if rows[-1] - rows[0] != len(rows) - 1:
+        return False
+    return bool((rows[1:] - rows[:-1] == 1).all())

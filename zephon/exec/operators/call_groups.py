@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.batches.identity import SampleMeta
-from zephon.errors import LineageError
+from zephon.exec.arrival_order import out_of_order
 from zephon.exec.block import DROPPED, MERGED, Lost
 from zephon.exec.group_calls import GroupCalls, Worker
 from zephon.exec.morsel import Morsel
@@ -153,7 +153,7 @@ class _Made:
             primary = rows[0]
             ordinal = self._ordinals[primary]
             if ordinal < latest:
-                raise _out_of_order(record.meta)
+                raise out_of_order(record.meta)
             self._begins.append(ordinal != latest)
             self._primary.append(primary)
             self._used[rows] = True
@@ -184,14 +184,3 @@ class _Made:
         used, stands = (np.logical_or.reduceat(rows, firsts) for rows in (self._used, self._stands))
         reason = np.where(used, MERGED, DROPPED).astype(np.int8)
         return Lost(given.take(firsts[~stands]), reason[~stands])
-
-
-def _out_of_order(meta: SampleMeta) -> RowError:
-    problem = (
-        "records must leave in the order in which they came, as preserves_cursor_order=True "
-        f"promises, got sample {meta.sample_id} after a later one"
-    )
-    way_out = "pass preserves_cursor_order=False"
-    error = RowError(0, f"{problem}, from the records that begin", way_out)
-    error.__cause__ = LineageError(f"{problem}; {way_out}")
-    return error

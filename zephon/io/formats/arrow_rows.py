@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import DataError
 from zephon.io.formats.arrow_values import python_value, python_values, unheld
-from zephon.io.offsets import indices_of, offsets_of
+from zephon.io.offsets import are_neighbours, indices_of, offsets_of
 from zephon.io.payload import RowSource
 
 
@@ -123,9 +123,8 @@ class TableRows(RowSource):
 
 def _picked(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     """Pick rows; those that lie side by side are not copied."""
-    count = len(rows)
-    if count and int(rows[-1]) - int(rows[0]) + 1 == count and (np.diff(rows) == 1).all():
-        return array.slice(int(rows[0]), count)
+    if len(rows) and are_neighbours(rows):
+        return array.slice(int(rows[0]), len(rows))
     return array.take(indices_of(rows))
 
 
