@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -27,6 +28,8 @@ def main() -> None:
 
 def import_seconds(rounds: int) -> dict[str, list[float]]:
     """Time each import in fresh processes, less the start of Python itself."""
+    for statement in _STATEMENTS.values():
+        _seconds(statement)  # so that every module is compiled
     empty = min(_seconds("pass") for _ in range(3))
     found: dict[str, list[float]] = {name: [] for name in _STATEMENTS}
     for _ in range(rounds):
@@ -41,8 +44,9 @@ def ratio(found: dict[str, list[float]]) -> float:
 
 
 def _seconds(statement: str) -> float:
+    compiled = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     start = time.perf_counter()
-    subprocess.run((sys.executable, "-c", statement), check=True)
+    subprocess.run((sys.executable, "-c", statement), check=True, env=compiled)
     return time.perf_counter() - start
 
 

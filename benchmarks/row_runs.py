@@ -92,6 +92,7 @@ def main() -> None:
     """Run one job once and print its reading."""
     import polars as pl  # late: what is imported here would count among the parent's memory
 
+    import zephon.running  # noqa: F401 (loaded by a first run, which is timed once imports are done)
     from zephon import Dataset, Pipeline, StaticMixtureWorkSource
 
     job = json.loads(sys.argv[1])

@@ -30,9 +30,17 @@ LATE = (
     "gigatoken",
     "huggingface_hub",
     "jinja2",
+    "polars",
+    "pyarrow.compute",
     "tokenizers",
     "torch",
     "transformers",
+    "zephon.exec.engine",
+    "zephon.expressions",
+    "zephon.planner.compiler",
+    "zephon.planner.physical",
+    "zephon.running",
+    "zephon.validation",
 )
 
 

@@ -10,33 +10,26 @@ import copy
 import itertools
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from zephon.errors import ExecutionError, NotYetError, PlanError, nearest
-from zephon.exec import described, priming, session
-from zephon.exec.accounting import account
 from zephon.exec.batch_functions import mapped
-from zephon.exec.checkpoint import from_any, to_bytes
-from zephon.exec.engine import Engine
-from zephon.exec.fingerprint import digest
-from zephon.exec.launch import mean_row_bytes, step_of, workers_of
-from zephon.exec.parts import CHUNK_SIZE
-from zephon.exec.reading import plan_reading
 from zephon.exec.tables import table_of
 from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
 from zephon.planner import logical
-from zephon.planner.compiler import BARRIER_ROWS, Plan, compile_plan
-from zephon.planner.explain import RunFacts, explain_text
 from zephon.planner.logical.node import at_least
 from zephon.planner.tree import source_first
 from zephon.steps import Steps, whole
 from zephon.types import SampleBatch, StreamItem, record_of
-from zephon.validation import ValidationReport, run_auto_validation, validate_pipeline
-from zephon.validation import preflight_tokenizers as preflight
 from zephon.work import WorkSource
+
+if TYPE_CHECKING:
+    from zephon.exec.engine import Engine
+    from zephon.planner.compiler import Plan
+    from zephon.validation import ValidationReport
 
 _ALLOWED_EDITS = (
     "weights", "datasets", "data", "functions", "global_batch_size", "partial_step",
@@ -76,25 +69,25 @@ class Pipeline(Steps):
 
     def explain(self) -> str:
         """Return the plan as text: logical, optimized, physical, data, lanes, notes, stages."""
-        plan = self._compiled()
-        topology = session.topology_of(plan, self._options, self._restored)
-        workers = workers_of(plan, self._options)
-        reading = plan_reading(self._source, self._options, topology)
-        return explain_text(
+        plan, runs = self._compiled(), self._runs()
+        topology = runs.topology_of(plan, self._options, self._restored)
+        workers = runs.workers_of(plan, self._options)
+        reading = runs.plan_reading(self._source, self._options, topology)
+        return runs.explain_text(
             plan,
-            RunFacts(
+            runs.RunFacts(
                 runner=workers.runner,
                 workers=workers.count,
                 queue=workers.queue,
                 memory_budget=reading.budget,
                 reading=reading.lines,
                 mixture=(
-                    *self._source.describe(topology.lanes, step_of(plan, topology)),
-                    *priming.cost_lines(self._source, self._restored),
+                    *self._source.describe(topology.lanes, runs.step_of(plan, topology)),
+                    *runs.cost_lines(self._source, self._restored),
                 ),
-                lanes=described.lane_lines(topology, plan),
-                notes=described.notes(
-                    plan, self._options, topology, reading.budget, mean_row_bytes(self._source)
+                lanes=runs.lane_lines(topology, plan),
+                notes=runs.notes(
+                    plan, self._options, topology, reading.budget, runs.mean_row_bytes(self._source)
                 ),
             ),
         )
@@ -105,13 +98,13 @@ class Pipeline(Steps):
         Raises:
             TokenizerError: the tokenizer, which is a part of it, cannot be loaded.
         """
-        return digest(self._launch(None).identity.recipe)
+        return self._runs().digest(self._launch(None).identity.recipe)
 
     # Running
 
     def __iter__(self) -> Generator[Any, None, None]:
         """Compile, check, and return an iterator; work begins with its first item."""
-        run_auto_validation(self._node, self._options.auto_validation)
+        self._runs().run_auto_validation(self._node, self._options.auto_validation)
         engine = self._launch(self._restored)
         if self._running is None:
             self._engine = engine
@@ -180,7 +173,7 @@ class Pipeline(Steps):
         Args:
             strict: raise ``ValidationError`` if anything is.
         """
-        return validate_pipeline(self._node, strict=strict)
+        return self._runs().validate_pipeline(self._node, strict=strict)
 
     def preflight_tokenizers(self, *, strict: bool = True) -> ValidationReport:
         """Load every tokenizer now, and report those that cannot be.
@@ -188,7 +181,7 @@ class Pipeline(Steps):
         Args:
             strict: raise ``ValidationError`` if one cannot.
         """
-        return preflight(self._node, strict=strict, options=self._options)
+        return self._runs().preflight_tokenizers(self._node, strict=strict, options=self._options)
 
     # State
 
@@ -205,8 +198,8 @@ class Pipeline(Steps):
             state = copy.deepcopy(self._restored)
         else:
             engine = self._engine if self._engine is not None else self._launch(None)
-            state = session.state_of(engine)
-        return to_bytes(state) if as_bytes else state
+            state = self._runs().state_of(engine)
+        return self._runs().to_bytes(state) if as_bytes else state
 
     def restore(self, state: Mapping[str, Any] | bytes, allow: Iterable[str] = ()) -> Pipeline:
         """Go on from a checkpoint at the next iteration, with exactly the rows that follow it.
@@ -227,7 +220,7 @@ class Pipeline(Steps):
                 closest = nearest(str(word), _ALLOWED_EDITS)
                 raise PlanError(f"restore: allow={word!r} names no change; {closest}")
             raise NotYetError(f"restore: allow={word!r} is not there yet; leave it out")
-        self._restored = from_any(dict(state) if isinstance(state, Mapping) else state)
+        self._restored = self._runs().from_any(dict(state) if isinstance(state, Mapping) else state)
         self._close()
         return self
 
@@ -236,7 +229,7 @@ class Pipeline(Steps):
         engine = self._engine
         if engine is None or self._restored is not None:
             engine = self._launch(self._restored)
-        return account(engine, [c.name for c in self._source.components])
+        return self._runs().account(engine, [c.name for c in self._source.components])
 
     # Inside
 
@@ -263,13 +256,14 @@ class Pipeline(Steps):
 
     def _compiled(self) -> Plan:
         if self._plan is None:
+            runs = self._runs()
             chunks = self._options.flush_every_k_chunks
-            size = self._source.chunk_size_hint() or CHUNK_SIZE
-            rows = BARRIER_ROWS if chunks is None else chunks * size
-            self._plan = compile_plan(self._node, barrier_rows=rows)
+            size = self._source.chunk_size_hint() or runs.CHUNK_SIZE
+            rows = runs.BARRIER_ROWS if chunks is None else chunks * size
+            self._plan = runs.compile_plan(self._node, barrier_rows=rows)
         return self._plan
 
     def _launch(self, restored: dict[str, Any] | None) -> Engine:
-        plan = self._compiled()
-        topology = session.topology_of(plan, self._options, restored)
-        return session.open_engine(plan, self._source, self._options, topology, restored)
+        plan, runs = self._compiled(), self._runs()
+        topology = runs.topology_of(plan, self._options, restored)
+        return runs.open_engine(plan, self._source, self._options, topology, restored)

@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from zephon.expressions.arrow_types import array, arrow_type, no_columns, polars_type, series
+from zephon.expressions.arrow_types import array, arrow_type, polars_type, series
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,3 @@ def test_numbers_are_not_copied():
     back = array(series(numbers), pa.int64())
     assert back.to_pylist() == [1, None, 3]
     assert back.buffers()[1].address == numbers.buffers()[1].address
-
-
-def test_a_batch_without_columns_has_rows():
-    assert (no_columns(3).num_rows, no_columns(3).num_columns) == (3, 0)
-    assert no_columns(0).num_rows == 0

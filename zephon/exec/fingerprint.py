@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from zephon.column_steps import ColumnStep
 from zephon.exec.function_identity import identity_of
 from zephon.exec.operator_identity import identity_of_operator
-from zephon.expressions import ColumnStep
 from zephon.io.fields import Column
 from zephon.ops import BaseOp
 from zephon.planner.logical import Node, RowFunction

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.column_steps import no_columns
 from zephon.errors import ExecutionError
 from zephon.exec.block import Lost
-from zephon.expressions import no_columns
 from zephon.io.fields import TOKENS
 from zephon.work.refs import Refs
 

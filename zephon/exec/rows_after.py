@@ -17,7 +17,8 @@ from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.values import fields_of
 from zephon.options import RuntimeOptions
 from zephon.planner.compiler import compile_plan
-from zephon.planner.logical import Columns, Fetch, Node, Take
+from zephon.planner.fetching import fetch_node
+from zephon.planner.logical import Fetch, Node, Take
 from zephon.planner.tree import top_first, transform_up
 from zephon.types import record_of
 from zephon.work import MixtureSpec, StaticMixtureWorkSource, WorkSource
@@ -36,15 +37,6 @@ class SeenRows:
     def held_in(self, name: str) -> str:
         """Say what holds the numbers of a field: "list", "tuple", "np" or "pt"."""
         return self.first_lists([name])[name].container
-
-
-def fields_unknown(below: Node) -> bool:
-    """Say whether only rows can tell which fields there are, and what is in them."""
-    return not below.token_fields() and any(
-        node.takes_rows
-        or (isinstance(node, Columns) and any(step.kind != "filter" for step in node.steps))
-        for node in top_first(below)
-    )
 
 
 def seen_after(below: Node, source: WorkSource) -> tuple[Fetch, dict[str, SeenRows]]:
@@ -76,7 +68,7 @@ def _rows(below: Node, dataset: Dataset) -> list[Any]:
         mixture=MixtureSpec({dataset.name: 1.0}),
         shuffle_shards=False,
     )
-    fetch = session.fetch_node(source)
+    fetch = fetch_node(source)
     few = transform_up(below, lambda node: fetch if isinstance(node, Fetch) else node)
     plan = Take(input=few, rows=LOOKED_AT)
     options = RuntimeOptions(runner="inline")

@@ -20,7 +20,6 @@ from zephon.exec.tokenizers import Tokenizer
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
-from zephon.planner.logical import Fetch, ReadComponent
 from zephon.planner.logical.custom import GROUP
 from zephon.planner.tree import source_first
 from zephon.version import __version__
@@ -28,31 +27,6 @@ from zephon.work.chunks.source_description import recipe_of_source
 from zephon.work.source import WorkSource
 
 _MOST_DIFFERENCES = 12
-
-
-def fetch_node(source: WorkSource) -> Fetch:
-    """Describe a work source to the planner: its components, or the datasets of a custom one."""
-    custom = source.decided_by is not None
-    read = {c.dataset_id if custom else number: c for number, c in enumerate(source.components)}
-    return Fetch(
-        decided_by=source.decided_by,
-        components=tuple(
-            ReadComponent(
-                name=c.dataset.name if custom else c.name,
-                dataset=c.dataset.name,
-                share=None if custom else c.weight,
-                shards=c.dataset.shard_count(),
-                rows=c.dataset.total(),
-                bytes=int(c.dataset.raw_bytes().sum()),
-                fields=c.dataset.fields(),
-                fields_complete=c.dataset.fields_complete,
-                all_named=c.dataset.kind == "parquet",
-                passed_over=tuple(c.dataset.passed_over),
-            )
-            for c in read.values()
-            if c.read
-        ),
-    )
 
 
 def topology_of(

@@ -1,14 +1,13 @@
-"""Polars expressions as plan values: compared, hashed, written down, and run on Arrow columns.
+"""Polars expressions: made plan values of, and run on Arrow columns.
 
-``expression`` holds the values; ``given`` makes them of what a call was given, with ``choosing``
+``column_steps`` holds the values; ``given`` makes them of what a call was given, with ``choosing``
 (selectors), ``row_by_row`` and ``categories`` (what is refused, tried on rows of ``made_up``) and
 ``refusing`` (how that is said) below it; ``fields`` says what a step leaves; ``running`` computes;
 ``row_filter`` says which rows pass, and proves with ``taking_apart``, ``bounds`` and ``told`` that
 none of some can.
 """
 
-from zephon.expressions.arrow_types import no_columns
-from zephon.expressions.expression import ColumnStep, Expression, Statistics
+from zephon.column_steps import ColumnStep, Expression, Statistics, no_columns
 from zephon.expressions.fields import after, drop_step, rename_step
 from zephon.expressions.given import expression_step, resolve
 from zephon.expressions.row_filter import RowFilter

@@ -57,15 +57,6 @@ def plain(dtype: pl.DataType) -> pl.DataType:
     return dtype
 
 
-def no_columns(rows: int) -> pa.RecordBatch:
-    """Make a batch of so many rows that has no column: one made of none would have no rows.
-
-    >>> no_columns(3).num_rows, no_columns(3).num_columns
-    (3, 0)
-    """
-    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
-
-
 def series(array: pa.Array) -> pl.Series:
     """View an Arrow array in Polars; numbers share memory, text gets views that point to it."""
     found = pl.from_arrow(array)

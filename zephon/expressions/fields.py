@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from zephon.column_steps import ColumnStep, renamed
 from zephon.errors import PlanError, nearest
-from zephon.expressions.expression import ColumnStep, renamed
 from zephon.expressions.given import Known
 
 

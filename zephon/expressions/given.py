@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from zephon.column_steps import ColumnStep, Expression
 from zephon.errors import PlanError, nearest
 from zephon.expressions.arrow_types import arrow_type, polars_type
 from zephon.expressions.choosing import chosen, outputs
-from zephon.expressions.expression import ColumnStep, Expression
 from zephon.expressions.refusing import fitting, shown
 from zephon.expressions.row_by_row import check_rows, written_down
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.column_steps import Expression, Statistics
 from zephon.expressions.arrow_types import series
 from zephon.expressions.bounds import Test
-from zephon.expressions.expression import Expression, Statistics
 from zephon.expressions.running import passing
 from zephon.expressions.taking_apart import cannot_raise, test_of
 from zephon.expressions.told import Told

@@ -15,9 +15,9 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.column_steps import ColumnStep, Expression, no_columns, renamed
 from zephon.errors import ExecutionError
-from zephon.expressions.arrow_types import array, no_columns, polars_type, series
-from zephon.expressions.expression import ColumnStep, Expression, renamed
+from zephon.expressions.arrow_types import array, polars_type, series
 from zephon.expressions.refusing import first_line
 
 _Columns = Callable[[str], pl.Series]

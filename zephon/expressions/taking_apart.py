@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import polars as pl
 
+from zephon.column_steps import Expression
 from zephon.expressions.bounds import (
     COMPARE,
     AmongTest,
@@ -21,7 +22,6 @@ from zephon.expressions.bounds import (
     Unknown,
     WholeTest,
 )
-from zephon.expressions.expression import Expression
 
 _MOST_VALUES = 100
 _CLOSED = ("both", "left", "right", "none")

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.column_steps import Statistics
 from zephon.expressions.arrow_types import series
-from zephon.expressions.expression import Statistics
 
 
 @dataclass(frozen=True, slots=True, eq=False)

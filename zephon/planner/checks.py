@@ -9,6 +9,15 @@ from zephon.planner.names import Names
 from zephon.planner.tree import top_first
 
 
+def fields_unknown(below: Node) -> bool:
+    """Say whether only rows can tell which fields there are, and what is in them."""
+    return not below.token_fields() and any(
+        node.takes_rows
+        or (isinstance(node, Columns) and any(step.kind != "filter" for step in node.steps))
+        for node in top_first(below)
+    )
+
+
 def check_reads(columns: tuple[Column, ...], below: Node, call: str) -> None:
     """Refuse columns that a component is known not to have, or to have with another type.
 

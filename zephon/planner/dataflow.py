@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from zephon.expressions.expression import renamed
+from zephon.column_steps import renamed
 from zephon.io.fields import Column, Field
 from zephon.planner.logical import Columns, Fetch, Node
 from zephon.planner.names import Names

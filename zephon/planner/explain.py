@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TypeVar
 
-from zephon.expressions import ColumnStep, Expression
+from zephon.column_steps import ColumnStep, Expression
 from zephon.io.fields import LOOKED_AT, Column
 from zephon.planner.compiler import Plan
 from zephon.planner.logical import Columns, Fetch, Node, PackFlat, ReadComponent, RowFunction

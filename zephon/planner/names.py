@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from zephon.expressions import ColumnStep
-from zephon.expressions.expression import renamed
+from zephon.column_steps import ColumnStep, renamed
 
 
 class Names:

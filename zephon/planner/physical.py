@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from zephon.expressions import ColumnStep, Expression
+from zephon.column_steps import ColumnStep, Expression
 from zephon.io.fields import Column
 from zephon.planner.logical.custom import CustomOp, Stateful
 from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from zephon.expressions import ColumnStep, expression
+from zephon import column_steps
+from zephon.column_steps import ColumnStep
 from zephon.planner.physical import Shape
 
 
@@ -26,7 +27,7 @@ def shape_of(steps: Sequence[ColumnStep]) -> Shape:
             case "with_columns":
                 computed |= {each.name: None for each in step.expressions}
             case "rename":
-                names, before = expression.renamed(step), dict(renamed)
+                names, before = column_steps.renamed(step), dict(renamed)
                 elsewhere = {*gone, *renamed.values()}
                 # a computed field takes the place of the one below whose name it had
                 moved = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from zephon.planner.logical import Node
-from zephon.planner.physical import PhysicalNode
+if TYPE_CHECKING:
+    from zephon.planner.logical import Node
+    from zephon.planner.physical import PhysicalNode
 
-N = TypeVar("N", Node, PhysicalNode)
+N = TypeVar("N", "Node", "PhysicalNode")
 
 
 def top_first(plan: N) -> Iterator[N]:

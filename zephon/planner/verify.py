@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
+from zephon.column_steps import ColumnStep, Expression, changed_by
 from zephon.errors import OptimizerError
-from zephon.expressions import ColumnStep, Expression
-from zephon.expressions.expression import changed_by
 from zephon.planner.dataflow import flow_of
 from zephon.planner.logical import Columns, Fetch, MapTransform, Node, Tokenize
 from zephon.planner.physical import PhysicalNode, Segment

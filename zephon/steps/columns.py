@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
-from zephon import expressions
 from zephon.errors import PlanError
-from zephon.expressions import ColumnStep
 from zephon.io.fields import Field
 from zephon.io.formats.arrow_columns import kind_of_type
 from zephon.planner import logical
@@ -44,7 +42,7 @@ class ColumnSteps(Description):
             PlanError: it is no such expression; it does not look at each row by itself; there is no
                 such field, or nobody knows its type: see ``Dataset.from_path(schema=)``.
         """
-        return self._column_step("filter", predicates)
+        return self._add_columns("filter", predicates)
 
     def select(self, *expressions: Given, **named: pl.Expr) -> Self:
         """Make rows of these fields alone.
@@ -56,7 +54,7 @@ class ColumnSteps(Description):
         Raises:
             PlanError: as ``filter``; or two have one name.
         """
-        return self._column_step("select", expressions, named)
+        return self._add_columns("select", expressions, named)
 
     def with_columns(self, *expressions: Given, **named: pl.Expr) -> Self:
         """Add fields, or replace those of the same name; the others stay.
@@ -68,7 +66,7 @@ class ColumnSteps(Description):
         Raises:
             PlanError: as ``filter``; or two have one name.
         """
-        return self._column_step("with_columns", expressions, named)
+        return self._add_columns("with_columns", expressions, named)
 
     def rename(self, mapping: Mapping[str, str]) -> Self:
         """Give fields other names.
@@ -79,7 +77,7 @@ class ColumnSteps(Description):
         Raises:
             PlanError: there is no such field, or two would have one name.
         """
-        return self._add_columns("rename", lambda known: expressions.rename_step(mapping, *known))
+        return self._add_columns("rename", mapping)
 
     def drop(self, *names: str | Sequence[str]) -> Self:
         """Leave fields out.
@@ -90,27 +88,26 @@ class ColumnSteps(Description):
         Raises:
             PlanError: there is no such field.
         """
-        return self._add_columns("drop", lambda known: expressions.drop_step(names, *known))
+        return self._add_columns("drop", names)
 
-    def _column_step(
-        self, call: str, given: tuple[Any, ...], named: Mapping[str, Any] | None = None
-    ) -> Self:
-        def step(known: _Known) -> ColumnStep:
-            fields, complete = known
-            return expressions.expression_step(
-                call, given, fields, complete, self._why_unknown, named
-            )
+    def _add_columns(self, call: str, given: Any, named: Mapping[str, Any] | None = None) -> Self:
+        """Make a step of what the call was given, by what is known of the fields; add its node."""
+        from zephon import expressions  # late: it loads Polars, which few pipelines need
 
-        return self._add_columns(call, step)
-
-    def _add_columns(self, call: str, make: Any) -> Self:
-        """Make a step, given what is known of the fields, and add its node."""
         self._refuse_after(call, Pack, logical.Batch)
         self._refuse_unknown(call)
         below = self._node
         known = tuple((f.name, f.type) for f in below.fields())
         complete = below.knows_all_fields()
-        step = make((known, complete))
+        match call:
+            case "rename":
+                step = expressions.rename_step(given, known, complete)
+            case "drop":
+                step = expressions.drop_step(given, known, complete)
+            case _:
+                step = expressions.expression_step(
+                    call, given, known, complete, self._why_unknown, named
+                )
         if any(isinstance(node, logical.Tokenize) for node in top_first(below)):
             _only_filters(call)
         made, complete = expressions.after(step, known, complete)
@@ -140,9 +137,6 @@ class ColumnSteps(Description):
             types.setdefault(there[name].type, dataset.name)
         told = " and ".join(f"dataset {at!r} has {dtype}" for dtype, at in types.items())
         return f"{told}; write all of them in one type" if told else "no dataset is seen to have it"
-
-
-_Known: TypeAlias = "tuple[tuple[tuple[str, pa.DataType | None], ...], bool]"
 
 
 def _kind(name: str, dtype: pa.DataType | None, below: logical.Node) -> str:

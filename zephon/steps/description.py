@@ -11,9 +11,9 @@ from types import FunctionType
 from typing import Any, Self
 
 from zephon.errors import NotYetError, PlanError, WrongKindError, nearest
-from zephon.exec import session
-from zephon.exec.rows_after import fields_unknown, seen_after
 from zephon.planner import logical, step_order
+from zephon.planner.checks import fields_unknown
+from zephon.planner.fetching import fetch_node
 from zephon.planner.tree import top_first, transform_up
 from zephon.work import WorkSource
 from zephon.work.cut_chunks import CutChunks
@@ -52,11 +52,18 @@ class Description(ABC):
                 "drawn by position, so it would not be asked; derive from WorkSource instead"
             )
         self._source = work_source
-        self._node: logical.Node = session.fetch_node(work_source)
+        self._node: logical.Node = fetch_node(work_source)
 
     @abstractmethod
     def _changed(self) -> Self:
         """Forget what was made of the description as it was."""
+
+    @staticmethod
+    def _runs():  # noqa: ANN205 (the module itself, with its types)
+        """Give what compiles, checks and runs, which is loaded by the first call that needs it."""
+        from zephon import running  # late: it takes as long to import as numpy and pyarrow together
+
+        return running
 
     def _add(self, node: logical.Node) -> Self:
         if self._has(logical.Take):
@@ -76,7 +83,7 @@ class Description(ABC):
         """
         if not fields_unknown(self._node):
             return self._node, {c.dataset.name: c.dataset for c in self._source.components}
-        return seen_after(self._node, self._source)
+        return self._runs().seen_after(self._node, self._source)
 
     def _has(self, *kinds: type[logical.Node]) -> bool:
         return any(isinstance(node, kinds) for node in top_first(self._node))

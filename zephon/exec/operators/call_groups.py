@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.batches.identity import SampleMeta
+from zephon.column_steps import no_columns
 from zephon.exec.arrival_order import out_of_order
 from zephon.exec.block import DROPPED, MERGED, Lost
 from zephon.exec.group_calls import GroupCalls, Worker
@@ -22,7 +23,6 @@ from zephon.exec.operator import Operator, RowError
 from zephon.exec.operators.call_rows import Namer
 from zephon.exec.operators.whole_rows import each_row
 from zephon.exec.origins import KnownOrigins
-from zephon.expressions import no_columns
 from zephon.io.made_rows import MadeRecords
 from zephon.io.payload import Payload
 from zephon.ops.context import OpServices, StageInfo

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from zephon.batches.identity import LineagePath, SampleMeta
+from zephon.column_steps import no_columns
 from zephon.exec.block import DROPPED as DROPPED_DRAW
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator, RowError
@@ -21,7 +22,6 @@ from zephon.exec.operators.bad_row import BadRow
 from zephon.exec.operators.row_calls import DROPPED, RowCalls
 from zephon.exec.operators.splits import split_refs
 from zephon.exec.operators.whole_rows import each_row
-from zephon.expressions import no_columns
 from zephon.io.made_rows import MadeRecords, MadeRows, part_of
 from zephon.io.payload import Payload
 from zephon.planner import physical

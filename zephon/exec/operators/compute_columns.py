@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon import expressions
+from zephon.column_steps import ColumnStep, no_columns
 from zephon.errors import DataError, ExecutionError
 from zephon.exec.block import DROPPED, FILTERED
 from zephon.exec.morsel import Morsel, token_view
 from zephon.exec.operator import Operator, RowError
-from zephon.expressions import ColumnStep, no_columns
 from zephon.io.list_kinds import in_words
 from zephon.io.payload import Payload
 from zephon.io.shaped_rows import ShapedRows

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.column_steps import no_columns
 from zephon.exec.block import FILTERED, Lost
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator
-from zephon.expressions import no_columns
 from zephon.io.payload import Payload
 from zephon.io.reader import RowReader, TakenRows
 from zephon.work.refs import Refs

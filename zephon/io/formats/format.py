@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.expressions import Statistics, no_columns
+from zephon.column_steps import Statistics, no_columns
 from zephon.io.field_types import FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.payload import RowSource

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from zephon.column_steps import Statistics
 from zephon.errors import ShardError
-from zephon.expressions import Statistics
 from zephon.io.fields import Column
 from zephon.io.formats.arrow_columns import converted, empty_column
 from zephon.io.formats.arrow_rows import TableRows

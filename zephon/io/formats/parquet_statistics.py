@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zephon.expressions import Statistics
+from zephon.column_steps import Statistics
 from zephon.io.fields import Column
 
 _LONGEST_TEXT = 32  # bytes; writers that cut bounds off leave more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zephon.expressions import ColumnStep
+from zephon.column_steps import ColumnStep
 from zephon.io.fields import Field
 from zephon.planner.logical.node import Node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zephon.expressions import Expression
+from zephon.column_steps import Expression
 from zephon.io.fields import Column, Field, joined_fields
 from zephon.planner.logical.node import Node, at_least
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zephon.expressions import ColumnStep, cannot_raise
+from zephon.column_steps import ColumnStep
+from zephon.expressions import cannot_raise
 from zephon.planner.logical import Columns, Node, Tokenize
 from zephon.planner.tree import transform_up
 

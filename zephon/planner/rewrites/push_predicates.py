@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from zephon.expressions import ColumnStep, Expression, cannot_raise
-from zephon.expressions.expression import changed_by
+from zephon.column_steps import ColumnStep, Expression, changed_by
+from zephon.expressions import cannot_raise
 from zephon.planner.logical import Columns, Fetch, Node
 from zephon.planner.tree import source_first, transform_up
 

@@ -1,4 +1,7 @@
-"""An expression, a step of several, and what files say of rows: values that compare and hash."""
+"""An expression, a step of several, and what files say of rows: values that compare and hash.
+
+Polars is loaded when an expression is looked into: plans and files only carry these values.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import io
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +97,26 @@ class Statistics:
     rows: int
 
 
+def no_columns(rows: int) -> pa.RecordBatch:
+    """Make a batch of so many rows that has no column: one made of none would have no rows.
+
+    >>> no_columns(3).num_rows, no_columns(3).num_columns
+    (3, 0)
+    """
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
+
+
 @lru_cache(maxsize=1024)
 def _built(data: bytes) -> pl.Expr:
+    import polars as pl  # late: it takes 80 ms to import, and few pipelines have expressions
+
     return pl.Expr.deserialize(io.BytesIO(data))
 
 
 @lru_cache(maxsize=1024)
 def _column(data: bytes, name: str) -> str | None:
+    import polars as pl  # late for the reason above
+
     expression = _built(data)
     roots = expression.meta.root_names()
     if expression.meta.is_column():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.expressions.known import resolved, step
-from zephon.expressions import ColumnStep
+from zephon.column_steps import ColumnStep, no_columns
 
 K, TEXT = pl.col("k"), pl.col("text")
 
@@ -41,7 +41,7 @@ print(digest.hexdigest())
         subprocess.run(
             (sys.executable, "-c", program),
             capture_output=True, text=True, check=True, timeout=60, env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[1],
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip
@@ -81,3 +81,8 @@ def test_steps_are_short_to_read():
     assert str(step("filter", K < 5)) == 'filter(col("k") < 5)'
     assert str(ColumnStep("rename", names=(("a", "b"),))) == "rename(a -> b)"
     assert str(ColumnStep("drop", names=("a", "b"))) == "drop(a, b)"
+
+
+def test_a_batch_without_columns_has_rows():
+    assert (no_columns(3).num_rows, no_columns(3).num_columns) == (3, 0)
+    assert no_columns(0).num_rows == 0

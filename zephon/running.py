@@ -1,0 +1,44 @@
+"""What compiles, checks and runs a pipeline: ``Pipeline`` loads it when something is to run.
+
+Whoever imports the library, builds a pipeline or sends one to another process needs none of it.
+"""
+
+from zephon.exec.accounting import account
+from zephon.exec.checkpoint import from_any, to_bytes
+from zephon.exec.described import lane_lines, notes
+from zephon.exec.fingerprint import digest
+from zephon.exec.launch import mean_row_bytes, step_of, workers_of
+from zephon.exec.parts import CHUNK_SIZE
+from zephon.exec.priming import cost_lines
+from zephon.exec.reading import plan_reading
+from zephon.exec.rows_after import seen_after
+from zephon.exec.session import open_engine, state_of, topology_of
+from zephon.planner.compiler import BARRIER_ROWS, compile_plan
+from zephon.planner.explain import RunFacts, explain_text
+from zephon.validation import preflight_tokenizers, run_auto_validation, validate_pipeline
+
+__all__ = [
+    "BARRIER_ROWS",
+    "CHUNK_SIZE",
+    "RunFacts",
+    "account",
+    "compile_plan",
+    "cost_lines",
+    "digest",
+    "explain_text",
+    "from_any",
+    "lane_lines",
+    "mean_row_bytes",
+    "notes",
+    "open_engine",
+    "plan_reading",
+    "preflight_tokenizers",
+    "run_auto_validation",
+    "seen_after",
+    "state_of",
+    "step_of",
+    "to_bytes",
+    "topology_of",
+    "validate_pipeline",
+    "workers_of",
+]
