@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.block import DROPPED, FILTERED, MERGED, Known, Lost
+from zephon.io.offsets import is_ascending
 from zephon.work.refs import Refs
 
 REASONS = (FILTERED, DROPPED, MERGED)
@@ -62,11 +63,15 @@ class Arrivals:
         """
         refs, length, measures = known.refs, known.length, known.measures
         if len(lost):
-            refs = Refs.concat([refs, lost.refs])
-            order = np.argsort(refs.ordinal, kind="stable")
-            refs = refs.take(order)
-            length = np.concatenate([length, -lost.reason.astype(np.int64)])[order]
-            measures = np.pad(measures, ((0, 0), (0, len(lost))))[:, order]
+            none = -lost.reason.astype(np.int64)
+            measures = np.pad(measures, ((0, 0), (0, len(lost))))
+            if not len(refs) and is_ascending(lost.refs.ordinal):
+                refs, length = lost.refs, none
+            else:
+                refs = Refs.concat([refs, lost.refs])
+                order = np.argsort(refs.ordinal, kind="stable")
+                refs, length = refs.take(order), np.concatenate([length, none])[order]
+                measures = measures[:, order]
         ordinal, skipped = refs.ordinal, np.empty((0, len(length)), np.int64)
         kept = refs if with_refs else None
         return cls(ordinal, refs.component, length, ordinal, measures, skipped, kept)

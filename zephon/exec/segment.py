@@ -20,6 +20,7 @@ from zephon.exec.closing import close_all
 from zephon.exec.morsel import Morsel, TokenView, number_view, token_view
 from zephon.exec.operator import Operator, RowError
 from zephon.exec.runners import Handle, InlineRunner, Runner
+from zephon.io.offsets import is_ascending
 from zephon.io.payload import Payload
 from zephon.planner.physical import RowLayout
 from zephon.work.refs import Refs
@@ -316,6 +317,8 @@ def _lost_of_each(lost: Lost, entries: Sequence[Refs]) -> list[Lost]:
     """Give each entry its lost draws, in the order of its draws."""
     if not len(lost):
         return [lost] * len(entries)
+    if len(entries) == 1 and is_ascending(lost.refs.ordinal):
+        return [lost]
     ranks = _ranks(lost.refs, entries) if len(entries) > 1 else np.zeros(len(lost), np.int64)
     order = np.lexsort((lost.refs.ordinal, ranks))
     stops = np.cumsum(np.bincount(ranks, minlength=len(entries))).tolist()

@@ -32,6 +32,15 @@ def indices_of(rows: NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])
 
 
+def is_ascending(numbers: NDArray[np.integer]) -> bool:
+    """Say whether no number is less than the one before it.
+
+    >>> is_ascending(np.array([3, 3, 5])), is_ascending(np.array([3, 5, 4]))
+    (True, False)
+    """
+    return not (numbers[1:] < numbers[:-1]).any()
+
+
 def are_neighbours(rows: NDArray[np.int64]) -> bool:
     """Say whether rows, at least one, follow each other, so that a slice holds them.
 

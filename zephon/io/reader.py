@@ -29,7 +29,7 @@ from zephon.io.frames import joined_values
 from zephon.io.gather import joined
 from zephon.io.group_cache import GroupCache
 from zephon.io.kept_group import KeptGroup
-from zephon.io.offsets import indices_of, offsets_of
+from zephon.io.offsets import indices_of, is_ascending, offsets_of
 from zephon.io.payload import Payload
 from zephon.io.read_counts import ReadCounter, ReadCounts
 from zephon.io.row_filters import FilteredGroups, group_reader
@@ -124,7 +124,7 @@ class RowReader:
         positions = self._positions(shards, rows)
         groups = np.searchsorted(self._starts, positions, side="right") - 1
         order = None
-        if (groups[1:] < groups[:-1]).any():
+        if not is_ascending(groups):
             order = np.argsort(groups, kind="stable")
             groups, positions = groups[order], positions[order]
         parts = self._parts(groups, positions - self._starts[groups], late_faults)

@@ -16,7 +16,7 @@ from zephon.io.formats.format import DecodedGroup, Faults
 from zephon.io.frames import picked_values
 from zephon.io.gather import picked
 from zephon.io.kept_group import KeptGroup
-from zephon.io.offsets import indices_of
+from zephon.io.offsets import indices_of, is_ascending
 from zephon.io.payload import Payload, RowSource
 
 _PAYLOAD_SHARE = 0.5  # of a group: fewer rows are copied, so that they do not keep all of it
@@ -65,7 +65,7 @@ def places_of(
     if order is None:
         return kept, None
     kept = order[kept]
-    if not (kept[1:] < kept[:-1]).any():
+    if is_ascending(kept):
         return kept, None
     back = np.argsort(kept)
     return kept[back], back

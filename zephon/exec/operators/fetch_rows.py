@@ -12,6 +12,7 @@ from zephon.column_steps import no_columns
 from zephon.exec.block import FILTERED, Lost
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator
+from zephon.io.offsets import is_ascending
 from zephon.io.payload import Payload
 from zephon.io.reader import RowReader, TakenRows
 from zephon.work.refs import Refs
@@ -57,9 +58,11 @@ def _filled(rows: Morsel, taken: TakenRows) -> Morsel:
     """Put what was taken beside its references; the others are lost, each a whole draw."""
     refs, lost, kept = rows.refs, rows.lost, taken.kept
     if len(kept) < len(refs):
-        gone = np.ones(len(refs), np.bool_)
-        gone[kept] = False
-        left_out = refs.take(gone)
+        left_out = refs
+        if len(kept):
+            gone = np.ones(len(refs), np.bool_)
+            gone[kept] = False
+            left_out = refs.take(gone)
         lost = lost.joined(Lost(left_out, np.full(len(left_out), FILTERED, np.int8)))
         refs = refs.take(kept)
     return Morsel(
@@ -78,7 +81,7 @@ def _joined(found: Sequence[TakenRows], places: Sequence[NDArray[np.int64]]) -> 
     payload = Payload.concat(payloads) if payloads else None
     frames = [taken.frame for taken in found if taken.frame is not None]
     kept, back = np.concatenate(places), None
-    if (kept[1:] < kept[:-1]).any():  # else components came one after the other
+    if not is_ascending(kept):  # else components came one after the other
         back = np.argsort(kept)
         kept = kept[back]
         payload = None if payload is None else payload.take(back)
