@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from zephon.errors import ExecutionError, NotYetError, PlanError, nearest
+from zephon.errors import ExecutionError
 from zephon.exec.batch_functions import mapped
 from zephon.exec.tables import table_of
 from zephon.io.options import StoreOptions
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from zephon.planner.compiler import Plan
     from zephon.validation import ValidationReport
 
-_ALLOWED_EDITS = (
-    "weights", "datasets", "data", "functions", "global_batch_size", "partial_step",
-)  # fmt: skip
-
 
 class Pipeline(Steps):
     """A recipe from a work source to training batches; calls add steps in place and return it.
@@ -50,6 +46,7 @@ class Pipeline(Steps):
         self._engine: Engine | None = None
         self._running: Engine | None = None
         self._restored: dict[str, Any] | None = None
+        self._allowed: frozenset[str] = frozenset()
 
     # Settings and looking at the plan
 
@@ -206,21 +203,18 @@ class Pipeline(Steps):
 
         Args:
             state: what ``checkpoint()`` returned, in either form.
-            allow: changes to let through; none is there yet.
+            allow: words of the changes to let through; none is there yet.
 
         Raises:
+            PlanError: a word of ``allow`` names no change.
             TypeError: ``state`` is neither a dict nor bytes.
             CheckpointError: it is no checkpoint, is damaged, or comes from a newer version. When
                 it belongs to another recipe, the iteration raises it and names what differs.
         """
-        if isinstance(allow, str):
-            allow = (allow,)
-        for word in allow:
-            if word not in _ALLOWED_EDITS:
-                closest = nearest(str(word), _ALLOWED_EDITS)
-                raise PlanError(f"restore: allow={word!r} names no change; {closest}")
-            raise NotYetError(f"restore: allow={word!r} is not there yet; leave it out")
-        self._restored = self._runs().from_any(dict(state) if isinstance(state, Mapping) else state)
+        runs = self._runs()
+        words = runs.checked_words(allow)
+        self._restored = runs.from_any(dict(state) if isinstance(state, Mapping) else state)
+        self._allowed = words
         self._close()
         return self
 
@@ -266,4 +260,6 @@ class Pipeline(Steps):
     def _launch(self, restored: dict[str, Any] | None) -> Engine:
         plan, runs = self._compiled(), self._runs()
         topology = runs.topology_of(plan, self._options, restored)
-        return runs.open_engine(plan, self._source, self._options, topology, restored)
+        return runs.open_engine(
+            plan, self._source, self._options, topology, restored, self._allowed
+        )

@@ -11,6 +11,7 @@ from zephon.exec.launch import mean_row_bytes, step_of, workers_of
 from zephon.exec.parts import CHUNK_SIZE
 from zephon.exec.priming import cost_lines
 from zephon.exec.reading import plan_reading
+from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
 from zephon.exec.session import open_engine, state_of, topology_of
 from zephon.planner.compiler import BARRIER_ROWS, compile_plan
@@ -22,6 +23,7 @@ __all__ = [
     "CHUNK_SIZE",
     "RunFacts",
     "account",
+    "checked_words",
     "compile_plan",
     "cost_lines",
     "digest",

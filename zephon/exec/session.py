@@ -12,10 +12,11 @@ from zephon.errors import CheckpointError, PlanError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity
-from zephon.exec.fingerprint import differences, digest, recipe_of
+from zephon.exec.fingerprint import digest, recipe_of
 from zephon.exec.lanes import Topology, make_topology
 from zephon.exec.launch import assembly_of, launch, tokenizers_of
 from zephon.exec.priming import prime
+from zephon.exec.recipe_changes import changes, refuse_unless
 from zephon.exec.tokenizers import Tokenizer
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
@@ -25,8 +26,6 @@ from zephon.planner.tree import source_first
 from zephon.version import __version__
 from zephon.work.chunks.source_description import recipe_of_source
 from zephon.work.source import WorkSource
-
-_MOST_DIFFERENCES = 12
 
 
 def topology_of(
@@ -101,8 +100,17 @@ def open_engine(
     options: RuntimeOptions,
     topology: Topology,
     restored: Mapping[str, Any] | None,
+    allow: frozenset[str] = frozenset(),
 ) -> Engine:
     """Build an engine at the beginning, or at a checkpoint.
+
+    Args:
+        plan: what runs.
+        source: where its rows come from.
+        options: the settings of the run.
+        topology: who delivers what.
+        restored: the checkpoint; None: the beginning.
+        allow: words of the changes since then that are let through.
 
     Raises:
         CheckpointError: the checkpoint belongs to another recipe; names what differs.
@@ -113,16 +121,7 @@ def open_engine(
     start = partial(launch, plan, source, options, tokenizers, identity, topology)
     if restored is None:
         return start(Position(), None)
-    found = list(differences(restored["recipe"], identity.recipe))
-    if found:
-        shown = "; ".join(found[:_MOST_DIFFERENCES])
-        more = (
-            f"; and {len(found) - _MOST_DIFFERENCES} more" if len(found) > _MOST_DIFFERENCES else ""
-        )
-        raise CheckpointError(
-            f"restore: the checkpoint belongs to another recipe: {shown}{more}; "
-            "restore it with the recipe that it was taken from"
-        )
+    refuse_unless(changes(restored["recipe"], identity.recipe), allow)
     made_by = restored.get("tokenizer_backends")
     now = list(identity.backends)
     if made_by != now:
