@@ -47,6 +47,7 @@ def test_what_is_decoded_is_counted(tmp_path, capfd, monkeypatch) -> None:
     (tmp_path / "text-parquet").mkdir()
     table = pa.table({"text": [f"{number} " + "tree " * 200 for number in range(4_000)]})
     pq.write_table(table, tmp_path / "text-parquet" / "a.parquet")
+    monkeypatch.setattr(filters, "LEAST_BYTES", 1)  # the corpus once
     filters.build(tmp_path)
     filters.count(tmp_path / filters.FOLDER)
     found = capfd.readouterr()

@@ -215,7 +215,8 @@ def test_resuming_anywhere_goes_on_as_if_nothing_had_been(kind, ordinal, sizes, 
     stream.draw(0, ordinal + ahead)
     state, again = resumed(found, stream, ordinal)
     assert drawn(found, again, ordinal, 1600) == expected[ordinal : ordinal + 1600]
-    assert drawn(found, again, len(expected) - 5, 10) == expected[-5:]
+    last = max(ordinal, len(expected) - 5)  # what lies before is another run's
+    assert drawn(found, again, last, 10) == expected[last:]
     assert again.state_at(ordinal) == state
     for later in (ordinal + 1, ordinal + 1500):
         stream.draw(0, later)
