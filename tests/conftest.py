@@ -7,6 +7,16 @@ settings.register_profile("zephon", deadline=None)  # a busy machine is no failu
 settings.load_profile("zephon")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--kills", type=int, default=10, help="processes that are killed, in all")
+    parser.addoption(
+        "--programs",
+        type=float,
+        default=0.0,
+        help="seconds that each kind of programs of calls is tried, beside the few of `make test`",
+    )
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _caches(tmp_path_factory):
     patch = pytest.MonkeyPatch()
