@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -191,29 +191,50 @@ class Pipeline(Steps):
         Args:
             as_bytes: compressed bytes instead of a dict of JSON values.
         """
-        if self._restored is not None:
-            state = copy.deepcopy(self._restored)
-        else:
-            engine = self._engine if self._engine is not None else self._launch(None)
-            state = self._runs().state_of(engine)
+        state = self._state()
         return self._runs().to_bytes(state) if as_bytes else state
 
-    def restore(self, state: Mapping[str, Any] | bytes, allow: Iterable[str] = ()) -> Pipeline:
+    def _state(self) -> dict[str, Any]:
+        if self._restored is not None:
+            return copy.deepcopy(self._restored)
+        engine = self._engine if self._engine is not None else self._launch(None)
+        return self._runs().state_of(engine)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return ``checkpoint()``; the name by which torch's stateful loaders ask for it."""
+        return self._state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Do what ``restore(state)`` does, for torch's stateful loaders."""
+        self.restore(state)
+
+    def restore(
+        self,
+        state: Mapping[str, Any] | bytes | Sequence[Mapping[str, Any] | bytes],
+        allow: Iterable[str] = (),
+    ) -> Pipeline:
         """Go on from a checkpoint at the next iteration, with exactly the rows that follow it.
 
         Args:
-            state: what ``checkpoint()`` returned, in either form.
-            allow: words of the changes to let through; none is there yet.
+            state: what ``checkpoint()`` returned, in either form; or a list of what it returned on
+                several ranks, in any order. With ``global_batch_size`` any number of ranks goes on
+                from that, each given the same list.
+            allow: words of the changes to let through. ``"partial_step"``: of a checkpoint within a
+                step, another number of ranks delivers the step again from its first row.
 
         Raises:
             PlanError: a word of ``allow`` names no change.
             TypeError: ``state`` is neither a dict nor bytes.
-            CheckpointError: it is no checkpoint, is damaged, or comes from a newer version. When
-                it belongs to another recipe, the iteration raises it and names what differs.
+            CheckpointError: it is no checkpoint, is damaged, or comes from a newer version; or the
+                parts are not of one checkpoint. When it belongs to another recipe, lacks lanes of
+                this rank, or stands within a step of other ranks, the iteration raises it.
         """
         runs = self._runs()
         words = runs.checked_words(allow)
-        self._restored = runs.from_any(dict(state) if isinstance(state, Mapping) else state)
+        if isinstance(state, list | tuple):
+            self._restored = runs.from_parts([_plain(part) for part in state])
+        else:
+            self._restored = runs.from_any(_plain(state))
         self._allowed = words
         self._close()
         return self
@@ -263,3 +284,7 @@ class Pipeline(Steps):
         return runs.open_engine(
             plan, self._source, self._options, topology, restored, self._allowed
         )
+
+
+def _plain(state: object) -> object:
+    return dict(state) if isinstance(state, Mapping) else state

@@ -14,6 +14,7 @@ from zephon.exec.reading import plan_reading
 from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
 from zephon.exec.session import open_engine, state_of, topology_of
+from zephon.exec.state_parts import from_parts
 from zephon.planner.compiler import BARRIER_ROWS, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
 from zephon.validation import preflight_tokenizers, run_auto_validation, validate_pipeline
@@ -29,6 +30,7 @@ __all__ = [
     "digest",
     "explain_text",
     "from_any",
+    "from_parts",
     "lane_lines",
     "mean_row_bytes",
     "notes",

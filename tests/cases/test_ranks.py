@@ -189,8 +189,7 @@ def test_the_state_of_one_rank_is_not_taken_for_that_of_all():
     for rank in ({"dp_degree": 3, "dp_group_id": 1}, {"dp_degree": 1}):
         with pytest.raises(
             CheckpointError,
-            match=r"are not in this checkpoint, which holds 0, 1; .*: restore it on as many ranks "
-            r"as then, each from its own checkpoint, or take one with all lanes \(dp_degree=1\)",
+            match=r"lacks lanes .*, which this rank runs; it holds lanes 0, 1: pass the parts",
         ):
             iter(job(**rank).restore(state))
 

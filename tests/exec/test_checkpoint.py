@@ -156,7 +156,7 @@ def test_a_caller_that_changes_its_state_afterwards_changes_no_run(state, rest):
     assert rows(pipe) == rest
 
 
-@pytest.mark.parametrize("thing", [None, 5, "state", [1], 1.5, object()])
+@pytest.mark.parametrize("thing", [None, 5, "state", {1}, 1.5, object()])
 def test_what_is_neither_dict_nor_bytes_is_a_type_error(thing):
     with pytest.raises(TypeError, match=f"checkpoint dict or bytes, got {type(thing).__name__}"):
         small().restore(thing)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import msgspec
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 FORMAT = "zephon.checkpoint"
-VERSION = 3
+VERSION = 4
 _MAGIC = b"ZEPHONCP"
 _WIDE, _BROKEN, _PAIRS = 1, 2, 3
 """Extensions: an integer as digits; text that is not UTF-8; a dict with such keys, as pairs."""
@@ -121,10 +122,19 @@ def _refuse_version(version: object) -> NoReturn:
     )
 
 
-def content_digest(state: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all of a checkpoint but its own ``digest``."""
-    content = {name: value for name, value in state.items() if name != "digest"}
-    return digest(content)
+def content_digest(
+    state: Mapping[str, Any], known: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Return the SHA-256 of all of a checkpoint but its own ``digest``.
+
+    Args:
+        state: the checkpoint.
+        known: digests of some of its values, which need not be found again.
+    """
+    parts = {
+        name: known.get(name) or digest(value) for name, value in state.items() if name != "digest"
+    }
+    return digest(parts)
 
 
 def _from_bytes(data: bytes) -> object:

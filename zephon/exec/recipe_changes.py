@@ -15,7 +15,7 @@ from zephon.exec.fingerprint import differences
 WORDS = ("weights", "datasets", "data", "functions", "global_batch_size", "partial_step")
 """What ``allow`` may name; ``partial_step`` is about where a run stands, not about its recipe."""
 
-_NOT_YET = frozenset(WORDS)
+_NOT_YET = frozenset(WORDS) - {"partial_step"}
 _MOST_PARTS = 12
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from zephon.exec.lasting import Lasting
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)  # without slots, for what is found once
 class Identity:
     """What a run is: everything that decides its rows, and what encodes its text.
 
@@ -16,6 +19,14 @@ class Identity:
 
     recipe: Mapping[str, Any]
     backends: Sequence[Mapping[str, str]]
+
+    @cached_property
+    def lasting(self) -> Mapping[str, Lasting]:
+        """What every state of the run says, by its name there."""
+        return {
+            "recipe": Lasting(dict(self.recipe)),
+            "tokenizer_backends": Lasting([dict(each) for each in self.backends]),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

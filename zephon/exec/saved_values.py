@@ -6,7 +6,7 @@ Arrays are delta-coded, stored in the narrowest type, and compressed with zstd.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,20 @@ from zephon.io.formats.zstd_module import zstd
 
 MOST = int(np.iinfo(np.int64).max)
 _WIDTHS = ("i1", "i2", "i4", "i8")
+_MOST_TOLD = 8
+
+
+def told(noun: str, numbers: Sequence[int]) -> str:
+    """Write some numbers for people.
+
+    >>> told("lane", [3]), told("lane", [3, 4]), told("lane", [])
+    ('lane 3', 'lanes 3, 4', 'no lanes')
+    """
+    if not numbers:
+        return f"no {noun}s"
+    shown = ", ".join(map(str, numbers[:_MOST_TOLD]))
+    more = f" and {len(numbers) - _MOST_TOLD} more" if len(numbers) > _MOST_TOLD else ""
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {shown}{more}"
 
 
 def whole(saved: Mapping[str, Any], name: str, least: int = 0) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,11 +11,13 @@ from zephon.errors import CheckpointError, PlanError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity
-from zephon.exec.fingerprint import digest, recipe_of
+from zephon.exec.fingerprint import recipe_of
 from zephon.exec.lanes import Topology, make_topology
 from zephon.exec.launch import assembly_of, launch, tokenizers_of
 from zephon.exec.priming import prime
 from zephon.exec.recipe_changes import changes, refuse_unless
+from zephon.exec.saved_positions import position_from_dict, position_to_dict
+from zephon.exec.state_parts import refuse_missing
 from zephon.exec.tokenizers import Tokenizer
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
@@ -132,54 +133,27 @@ def open_engine(
             stacklevel=4,
         )
     saved = restored["lanes"]
-    missing = [lane for lane in topology.own_lanes() if str(lane) not in saved]
-    if missing:
-        raise CheckpointError(
-            f"restore: lanes {missing} are not in this checkpoint, which holds "
-            f"{', '.join(saved) or 'none'}; it was taken on a rank that does not run them: restore "
-            "it on as many ranks as then, each from its own checkpoint, or take one with all lanes "
-            "(dp_degree=1), from which any number of ranks goes on"
-        )
-    states = {lane: lane_from_dict(lane, saved[str(lane)]) for lane in topology.own_lanes()}
-    return start(_position(restored["position"], topology, states), states)
-
-
-def _position(saved: Mapping[str, Any], topology: Topology, states: Mapping[int, Any]) -> Position:
-    if topology.global_batch_size is None:
-        return Position(
-            rows={lane: state.rows for lane, state in states.items()}, turn=int(saved["turn"])
-        )
-    delivered = int(saved["delivered"])
-    if delivered and int(saved["dp_degree"]) != topology.dp_degree:
-        raise CheckpointError(
-            f"restore: the checkpoint was taken inside step {saved['step']} with "
-            f"dp_degree={saved['dp_degree']}, options say {topology.dp_degree}; restore it with "
-            f"dp_degree={saved['dp_degree']}, or take checkpoints at the end of a step"
-        )
-    return Position(step=int(saved["step"]), delivered=delivered)
+    own = topology.own_lanes()
+    refuse_missing([lane for lane in own if str(lane) not in saved], saved)
+    states = {lane: lane_from_dict(lane, saved[str(lane)]) for lane in own}
+    rows = {int(lane): each["rows"] for lane, each in saved.items() if not each["ended"]}
+    where = position_from_dict(restored["position"], topology, states, rows, allow)
+    return start(where, states)
 
 
 def state_of(engine: Engine) -> dict[str, Any]:
     """Write down what was handed to the caller; the caller may change what comes back."""
     position, lanes = engine.state()
-    topology = engine.topology
-    if topology.global_batch_size is None:
-        where: dict[str, Any] = {"turn": position.turn}
-    else:
-        where = {
-            "step": position.step,
-            "delivered": position.delivered,
-            "dp_degree": topology.dp_degree,
-        }
+    topology, lasting = engine.topology, engine.identity.lasting
     state = {
         "format": FORMAT,
         "version": VERSION,
         "library": __version__,
-        "fingerprint": digest(engine.identity.recipe),
-        "recipe": copy.deepcopy(dict(engine.identity.recipe)),
-        "tokenizer_backends": [dict(made) for made in engine.identity.backends],
+        "fingerprint": lasting["recipe"].digest,
+        **{name: value.copy() for name, value in lasting.items()},
         "lane_count": topology.lanes,
-        "position": where,
+        "position": position_to_dict(position, topology),
         "lanes": {str(lane): lane_to_dict(at) for lane, at in lanes.items()},
     }
-    return {**state, "digest": content_digest(state)}
+    known = {name: value.digest for name, value in lasting.items()}
+    return {**state, "digest": content_digest(state, known)}

@@ -1,0 +1,173 @@
+"""Several ranks' states as one: each rank's part holds the lanes that it runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from zephon.errors import CheckpointError
+from zephon.exec.checkpoint import content_digest, from_any
+from zephon.exec.saved_values import told
+
+_OF_RANKS = frozenset({"position", "lanes", "ended", "digest", "library", "tokenizer_backends"})
+"""What parts of one checkpoint may differ in; ``library`` by a run that is being upgraded."""
+
+
+def from_parts(parts: Sequence[object]) -> dict[str, Any]:
+    """Return the checkpoint dict of all lanes that are in some part.
+
+    Args:
+        parts: checkpoint dicts or bytes, one of each rank, in any order. Those of ranks whose lanes
+            are all in others may be left out.
+
+    Raises:
+        TypeError: one is neither a dict nor bytes.
+        CheckpointError: there is none, one is damaged, or they are not of one checkpoint; names
+            the parts.
+    """
+    if not parts:
+        raise CheckpointError("restore: no parts were given; pass those of all ranks")
+    found = []
+    for number, part in enumerate(parts):
+        try:
+            found.append(from_any(part))
+        except (CheckpointError, TypeError) as exc:
+            said = str(exc).removeprefix("restore: ")
+            raise type(exc)(f"restore: part {number}: {said}") from exc
+    return merged(found)
+
+
+def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Unite the lanes of checkpoint dicts that were taken at one moment.
+
+    Between two steps what comes out is what one rank with all lanes would have written.
+
+    Raises:
+        CheckpointError: they are not of one checkpoint; names the parts.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return dict(first)
+    for number, part in enumerate(parts):
+        _refuse_others(first, number, part)
+    state = {name: value for name, value in first.items() if name not in ("ended", "digest")}
+    state["position"] = _position(parts)
+    state["lanes"] = _lanes(parts)
+    if _ended(parts):
+        state["ended"] = True
+    return {**state, "digest": content_digest(state)}
+
+
+def _refuse_others(first: Mapping[str, Any], number: int, part: Mapping[str, Any]) -> None:
+    for name in sorted({*first, *part} - _OF_RANKS):
+        if first.get(name) != part.get(name):
+            raise CheckpointError(
+                f"restore: parts 0 and {number} differ in {name!r}; they are not of one run: pass "
+                "the parts of one checkpoint"
+            )
+    if first["tokenizer_backends"] != part["tokenizer_backends"]:
+        warnings.warn(
+            f"restore: part 0 was taken with tokenizer back ends {first['tokenizer_backends']}, "
+            f"part {number} with {part['tokenizer_backends']}; they agree on the probe texts",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+
+
+def _position(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    positions = [part["position"] for part in parts]
+    if "turns" in positions[0]:
+        return _turns(positions)
+    for number, position in enumerate(positions):
+        if position["step"] != positions[0]["step"]:
+            raise CheckpointError(
+                f"restore: part {number} stands at step {position['step']}, part 0 at step "
+                f"{positions[0]['step']}; they are of different moments: pass the parts of one "
+                "checkpoint"
+            )
+    within = [(n, each) for n, each in enumerate(positions) if "delivered" in each]
+    if not within:
+        return dict(positions[0])
+    degree = within[0][1]["dp_degree"]
+    delivered: list[int | None] = [None] * degree
+    for number, position in within:
+        _refuse_other_degree(within[0], number, position["dp_degree"])
+        for group, rows in enumerate(position["delivered"]):
+            if rows is not None and delivered[group] not in (None, rows):
+                raise CheckpointError(
+                    f"restore: part {number} says that group {group} has handed out {rows} rows "
+                    f"of step {position['step']}, another part says {delivered[group]}; they are "
+                    "of different moments: pass the parts of one checkpoint"
+                )
+            delivered[group] = delivered[group] if rows is None else rows
+    if len(parts) >= degree:  # whoever stands between steps does not say who it is
+        delivered = [0 if rows is None else rows for rows in delivered]
+    return {"step": positions[0]["step"], "dp_degree": degree, "delivered": delivered}
+
+
+def _refuse_other_degree(first: tuple[int, Mapping[str, Any]], number: int, degree: int) -> None:
+    if degree != first[1]["dp_degree"]:
+        raise CheckpointError(
+            f"restore: part {number} was taken with dp_degree={degree}, part {first[0]} with "
+            f"{first[1]['dp_degree']}; pass the parts of one checkpoint"
+        )
+
+
+def _turns(positions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    turns: dict[str, int] = {}
+    for number, position in enumerate(positions):
+        _refuse_other_degree((0, positions[0]), number, position["dp_degree"])
+        if position["mapping"] != positions[0]["mapping"]:
+            raise CheckpointError(
+                f"restore: part {number} was taken with mapping_strategy={position['mapping']!r}, "
+                f"part 0 with {positions[0]['mapping']!r}; pass the parts of one checkpoint"
+            )
+        turns |= position["turns"]
+    return {**positions[0], "turns": dict(sorted(turns.items(), key=lambda each: int(each[0])))}
+
+
+def _lanes(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    said_by: dict[str, int] = {}
+    for number, lane, saved in _each_lane(parts):
+        if lane not in found:
+            found[lane], said_by[lane] = saved, number
+        elif found[lane] != saved:
+            _refuse_lane(int(lane), (said_by[lane], found[lane]), (number, saved))
+    return dict(sorted(found.items(), key=lambda each: int(each[0])))
+
+
+def _each_lane(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, Any]]:
+    for number, part in enumerate(parts):
+        for lane, saved in part["lanes"].items():
+            yield number, lane, saved
+
+
+def _refuse_lane(lane: int, one: tuple[int, Any], other: tuple[int, Any]) -> None:
+    rows = [each[1]["rows"] for each in (one, other)]
+    how = "in different states" if rows[0] == rows[1] else "at different rows"
+    raise CheckpointError(
+        f"restore: parts {one[0]} and {other[0]} hold lane {lane} {how} ({rows[0]} and {rows[1]}); "
+        "a part of another run or moment is among them, leave it out"
+    )
+
+
+def _ended(parts: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether nothing follows: with a global batch one rank knows, else each of its lanes."""
+    ended = ["ended" in part for part in parts]
+    return all(ended) if "turns" in parts[0]["position"] else any(ended)
+
+
+def refuse_missing(missing: Sequence[int], saved: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that lacks lanes that a rank runs.
+
+    Raises:
+        CheckpointError: there are such.
+    """
+    if missing:
+        held = told("lane", [int(lane) for lane in saved])
+        raise CheckpointError(
+            f"restore: the checkpoint lacks {told('lane', missing)}, which this rank runs; it "
+            f"holds {held}: pass the parts of all ranks, restore([part, part, ...])"
+        )
