@@ -1,5 +1,6 @@
 """Building indexes and catalogues: what they hold is what reading the files gives."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -133,7 +134,8 @@ def test_the_documented_schema_and_what_is_ours_within_extra(tmp_path):
     first, second, third = index["shards"]
     assert first["basename"] == "a.parquet"
     assert first["bytes"] == (tmp_path / "a.parquet").stat().st_size
-    assert (first["num_rows"], first["hashes"]) == (5, {})
+    assert first["num_rows"] == 5
+    assert list(first["hashes"]) == ["zephon_mark_1"]
     assert first["extra"]["num_row_groups"] == 2
     assert [group["num_rows"] for group in first["extra"]["row_groups"]] == [4, 1]
     assert all(group["total_byte_size"] > 0 for group in first["extra"]["row_groups"])
@@ -152,6 +154,24 @@ def test_the_documented_schema_of_jsonl(tmp_path):
     }
     assert packed["raw_bytes"] == 9
     assert packed["blocks"] == {"bytes": [9], "rows": [1], "opening": '{"n": 1}'}
+    for shard in index["shards"]:
+        whole = hashlib.sha256((tmp_path / shard["basename"]).read_bytes()).hexdigest()
+        assert shard["hashes"]["sha256"] == whole
+        assert len(shard["hashes"].pop("zephon_mark_1")) == 12
+
+
+def test_both_tell_the_same_marks(made):
+    folder, kind = made
+    build_index(kind, folder, progress=False)
+    index = opened(folder).shards
+    build_catalog(folder, progress=False)
+    catalog = opened(folder).shards
+    assert catalog.listed_by.file == "_catalog.arrow"
+    assert len(set(index.marks.tolist())) == len(index)
+    assert catalog.marks.tolist() == index.marks.tolist()
+    assert (index.full_hashes is None) == (kind == "parquet")
+    if kind != "parquet":
+        assert catalog.full_hashes.tolist() == index.full_hashes.tolist()
 
 
 def test_the_same_files_give_the_same_bytes(made):

@@ -7,8 +7,10 @@ there the directory is not even listed. ``Dataset.from_path`` takes a catalogue 
 For JSONL, both also tell which types the fields have, so that expressions can use them: every line
 is decoded once for that, at some 150 MB/s a thread.
 
-After adding, removing or changing files, make them anew: ``zephon index DIRECTORY``. A file that
-is not what they say is refused when it is opened; one that they do not name is not read.
+Both tell a content mark of each file (``zephon.io.marks``), and for JSONL the SHA-256 of the whole
+file. After adding, removing or changing files, make them anew: ``zephon index DIRECTORY``. A file
+that is not what they say, by its size or its mark, is refused when it is opened; one that they do
+not name is not read.
 
     python -m zephon.build_index parquet data/prose
 
@@ -88,19 +90,19 @@ def build_index(
     target = _target(call, name, directory, output_path, INDEXES[0])
     files = list_directory(name, directory, SUFFIXES, known.kind).files
     each = _each_file(call, progress, max_workers)
-    described = list(each(known.describe, name, directory, files))
-    shards = [shard for shard, _ in described]
-    extras = [extra for _, extra in described]
+    found = list(each(known.indexed, name, directory, files))
+    shards = [shard for shard, _, _ in found]
+    extras = [extra for _, extra, _ in found]
     known.shortened(files, extras)
     entries = [
         {
             "basename": shard.name,
             "bytes": shard.bytes,
             "num_rows": shard.rows,
-            "hashes": {},
+            "hashes": hashes,
             "extra": extra,
         }
-        for shard, extra in zip(shards, extras, strict=True)
+        for shard, extra, hashes in found
     ]
     _write_index(target, entries)
     if output_path is None and (directory / CATALOG).is_file():
@@ -119,8 +121,8 @@ def build_catalog(
 ) -> str:
     """Write the catalogue of a directory.
 
-    Its index is taken if it names every data file, with its size, and is not older than any; else
-    every file is read.
+    Its index is taken if it names every data file, with its size and its content mark, and is not
+    older than any; else every file is read.
 
     Args:
         dataset_dir: the directory; only its direct children are read.
@@ -149,9 +151,10 @@ def build_catalog(
         index = read_index(name, directory, FILE_FORMATS, fmt)
     except UnusableIndex:
         index = None
+    found = None
     if index is not None and _is_fresh(name, directory, index):
         found = open_index(name, directory, index)
-    else:
+    if found is None or found.shards.marks is None:  # an index of other tools tells no marks
         found = count_files(name, directory, fmt, each, whole=True)
     _write_catalog(target, found)
     return str(target)

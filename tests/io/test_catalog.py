@@ -37,6 +37,12 @@ def opened(folder, fmt=None):
         return Dataset.from_path("d", folder, fmt=fmt)
 
 
+def without_marks(dataset, path):
+    """Write a catalogue of what is known of files that were counted: no content marks."""
+    known = catalogs.Catalog(dataset.kind, dataset.shards, dataset.fields(), True)
+    catalogs.write_shards(path, known)
+
+
 def rewritten(folder, change, about=None):
     """Change the columns of a catalogue, or what it says of them."""
     path = folder / catalogs.CATALOG
@@ -110,9 +116,9 @@ def test_a_run_that_goes_on_after_a_file_was_renamed_names_the_catalogue(folder)
         list(job().restore(state))
 
 
-def test_a_file_of_the_same_size_with_other_rows_is_refused(folder, read, text):
+def test_a_file_of_the_same_size_with_other_rows_is_refused(folder, scanned, read, text):
     """The footer is compared too: a size alone may be the same by chance."""
-    build_catalog(folder, progress=False)
+    without_marks(scanned, folder / "_catalog.arrow")
     size = (folder / "b.parquet").stat().st_size
     for other, difference in (
         (pa.table({"text": ["x"] * 3}), r"it has 3 rows in 1 row groups, not 6 in 2"),

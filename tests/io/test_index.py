@@ -12,6 +12,7 @@ from tests.written import lines, parquet, raw
 from zephon.build_index import build_catalog, build_index
 from zephon.errors import DatasetError, NotYetError, ShardError
 from zephon.io import Dataset
+from zephon.io.catalog import Catalog, write_shards
 
 
 def write(folder, index, name="index.json"):
@@ -186,6 +187,8 @@ def test_a_file_of_another_size_is_refused(two, read, text):
         (lambda e: e.pop("bytes"), "missing required field `bytes`"),
         (lambda e: e.update(num_rows=4), "num_rows is 4, but its row groups hold 3"),
         (lambda e: e.update(hashes={"sha1": 5}), "Expected `str`, got `int`"),
+        (lambda e: e.update(hashes={"zephon_mark_1": "12"}), "mark_1 must be 12 hexadecimal dig"),
+        (lambda e: e.update(hashes={"sha256": "no"}), "sha256 must be 64 hexadecimal digits, got"),
         (lambda e: e.update(hashes=None), "Expected `object`, got `null`"),
         (lambda e: e.update(basename="../b.parquet"), "a file beside the index, without a path"),
         (lambda e: e.update(basename="/etc/b.parquet"), "a file beside the index, without a path"),
@@ -384,7 +387,8 @@ def test_a_jsonl_file_of_the_same_size_with_other_lines_is_refused(tmp_path, rea
     entry = {"basename": "a.jsonl", "bytes": 52, "num_rows": 4, "extra": {"blocks": blocks}}
     write(tmp_path, {"format_version": 1, "shards": [entry]})
     assert read(opened(tmp_path), text).values() == ["1", "2", "3", "4"]
-    build_catalog(tmp_path, output_path=tmp_path / "later", progress=False)
+    listed = opened(tmp_path)
+    write_shards(tmp_path / "later", Catalog("jsonl", listed.shards, listed.fields(), False))
     lines(tmp_path, "a.jsonl", ['{"text":"1"}', '{"text":"2---"}', '{"text":"3 and 4 too"}'])
     assert (tmp_path / "a.jsonl").stat().st_size == 52
     with pytest.raises(ShardError, match=r"index.json says, but block 0 ends inside a line"):

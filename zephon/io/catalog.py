@@ -45,6 +45,7 @@ _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(_NUMBERS, pa.int64()),
     "group_rows": pa.large_list(pa.int64()),
 }
+_TOLD = ("marks", "full_hashes")  # columns of 64 bits that are there where they are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ def write_shards(path: Path, catalog: Catalog) -> None:
         "decoded_bytes": pa.array(shards.decoded_bytes),
         "group_rows": groups,
         **(layouts.columns() if layouts else {}),
+        **{name: pa.array(told) for name, told in _told(shards).items()},
     }
     about = {
         "version": VERSION,
@@ -135,6 +137,11 @@ def read_catalog(
         raise UnusableCatalog(str(exc)) from exc
 
 
+def _told(shards: Shards) -> dict[str, NDArray[np.uint64]]:
+    columns = {name: getattr(shards, name) for name in _TOLD}
+    return {name: column for name, column in columns.items() if column is not None}
+
+
 def write_catalog(
     path: str | os.PathLike[str],
     names: Sequence[str] | pa.Array,
@@ -147,6 +154,8 @@ def write_catalog(
     schema: pa.Schema | None = None,
 ) -> str:
     """Write the catalogue of Parquet shards from columns alone; no file is looked at.
+
+    So it tells no content marks: a file is known by its name and size.
 
     Args:
         path: the catalogue; a directory means ``_catalog.arrow`` in it.
@@ -211,7 +220,8 @@ def _catalog(
     known: FileFormat,
     listed_by: ListedBy,
 ) -> Catalog:
-    types = {**_TYPES, **known.layout_types}
+    types: dict[str, pa.DataType] = {**_TYPES, **known.layout_types}
+    types |= dict.fromkeys(set(_TOLD).intersection(batch.schema.names), pa.uint64())
     found = {field.name: field.type for field in batch.schema}
     if found != types:
         raise ValueError(f"its columns must be {types}, got {found}")
@@ -232,6 +242,7 @@ def _catalog(
         group_rows=groups.values.to_numpy(),
         layouts=known.stored_layouts(batch, about["layouts"]),
         listed_by=listed_by,
+        **{name: batch.column(name).to_numpy() for name in _TOLD if name in types},
     )
     check_columns(shards, known.suffixes)
     fields = tuple(Field(name, kind) for name, kind in about["fields"])

@@ -17,7 +17,7 @@ import msgspec
 
 from zephon.errors import DatasetError, NotYetError
 from zephon.io.catalog_checks import MOST_ROWS
-from zephon.io.formats.file_format import Entry, EntryProblem, FileFormat
+from zephon.io.formats.file_format import Entry, EntryProblem, FileFormat, check_hashes
 
 INDEXES = ("index.json", "_index.json")
 FORMAT_VERSION = 1
@@ -152,6 +152,8 @@ def _entries(
     if sum([entry.num_rows for entry in entries]) >= MOST_ROWS:
         raise UnusableIndex(file, f"all its shards together have {MOST_ROWS} rows or more")
     try:
+        for position, entry in enumerate(entries):
+            check_hashes(entry, position)
         known.resolve(entries)
     except EntryProblem as exc:
         raise _unusable(file, exc.position, entries[exc.position].basename, exc.why) from exc

@@ -13,24 +13,27 @@ from numpy.typing import NDArray
 
 from zephon.errors import ShardError
 from zephon.io.in_memory import InMemoryShard
+from zephon.io.marks import mark_of
 
 
 class ListedBy:
     """The file that told of shards which were not looked at themselves.
 
     It says nothing of when a shard was written, since a copied directory is as good as its
-    original. So the first look at a shard counts, and is remembered here for the whole dataset.
+    original. So the first look at a shard counts, and is remembered here for the whole dataset, as
+    is which shards were found to hold what their marks tell.
 
     file: its name: "index.json", "_index.json" or "_catalog.arrow".
     dataset: the name of the dataset, for messages.
     """
 
-    __slots__ = ("_modified", "dataset", "file")
+    __slots__ = ("_modified", "checked", "dataset", "file")
 
     def __init__(self, file: str, dataset: str) -> None:
         self.file = file
         self.dataset = dataset
         self._modified: dict[str, int] = {}
+        self.checked: set[str] = set()
 
     def modified(self, shard: str, mtime_ns: int) -> int:
         """Give when a shard had been written at the first look; this one, if it is the first."""
@@ -65,6 +68,8 @@ class Shard:
     layout: what the format needs to find a row group; opaque to everyone else.
     memory: the rows themselves, for rows in memory.
     listed_by: what told of the shard; None if the shard itself was read.
+    mark: its content mark (``marks``), where an index tells it or is being made.
+    full_hash: the first 48 bits of the SHA-256 of the whole file, likewise.
     """
 
     name: str
@@ -77,6 +82,8 @@ class Shard:
     layout: object = field(default=None, compare=False, repr=False)
     memory: InMemoryShard | None = None
     listed_by: ListedBy | None = field(default=None, compare=False, repr=False)
+    mark: int | None = field(default=None, compare=False, repr=False)
+    full_hash: int | None = field(default=None, compare=False, repr=False)
 
     @property
     def identity(self) -> Hashable:
@@ -99,9 +106,16 @@ class Shard:
 
         Raises:
             ShardError: size or modification time differ from those seen at counting; or, where an
-                index told of the shard, the size from the index's, or the time from that seen
-                first.
+                index told of the shard, size or content mark from the index's, or the time from
+                that seen first.
+            OSError: the file cannot be read.
         """
+        self.check_written(dataset, status)
+        if self.mark is not None and self.listed_by is not None:
+            self._check_mark(dataset, self.mark, self.listed_by)
+
+    def check_written(self, dataset: str, status: os.stat_result) -> None:
+        """Refuse a file by its size or time, as ``check_unchanged``; its content is not read."""
         mtime_ns, since = self.mtime_ns, "its rows were counted"
         if self.listed_by is not None:
             if status.st_size != self.bytes:
@@ -127,6 +141,18 @@ class Shard:
             f"says, but {difference}; make that anew with "
             f"`{self.listed_by.command(os.path.dirname(self.path))}`"
         )
+
+    def _check_mark(self, dataset: str, mark: int, listed_by: ListedBy) -> None:
+        if self.name in listed_by.checked:
+            return
+        file = os.open(self.path, os.O_RDONLY)
+        try:
+            found = mark_of(file, self.bytes)
+        finally:
+            os.close(file)
+        if found != mark:
+            raise self.stale(dataset, "it holds something else in as many bytes")
+        listed_by.checked.add(self.name)
 
     def _first_look(self, listed_by: ListedBy) -> int:
         known = listed_by.first_look(self.name)

@@ -55,6 +55,9 @@ class Shards(Sequence[Shard]):
         mtimes_ns: when each file was last written, shape [shards], int64; None if not looked at.
         memory: rows in memory, one a shard.
         listed_by: what told of the shards; None if they were read themselves.
+        marks: content marks (``marks``), shape [shards], uint64; None unless all were told.
+        full_hashes: the first 48 bits of each whole file's SHA-256, shape [shards], uint64; None
+            unless all were told.
 
     >>> shards = Shards.of([], directory="/data")
     >>> len(shards), shards.rows.tolist(), list(shards)
@@ -62,8 +65,8 @@ class Shards(Sequence[Shard]):
     """
 
     __slots__ = (
-        "_digest", "_memory", "_mtimes_ns", "bytes", "decoded_bytes", "directory", "group_rows",
-        "group_starts", "layouts", "listed_by", "names", "rows",
+        "_digest", "bytes", "decoded_bytes", "directory", "full_hashes", "group_rows",
+        "group_starts", "layouts", "listed_by", "marks", "memory", "mtimes_ns", "names", "rows",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +83,8 @@ class Shards(Sequence[Shard]):
         mtimes_ns: NDArray[np.int64] | None = None,
         memory: tuple[InMemoryShard, ...] | None = None,
         listed_by: ListedBy | None = None,
+        marks: NDArray[np.uint64] | None = None,
+        full_hashes: NDArray[np.uint64] | None = None,
     ) -> None:
         self.directory = directory
         self.rows = _read_only(rows)
@@ -89,9 +94,11 @@ class Shards(Sequence[Shard]):
         self.group_rows = _read_only(group_rows)
         self.names = names
         self.layouts = layouts
-        self._mtimes_ns = mtimes_ns
-        self._memory = memory
+        self.mtimes_ns = mtimes_ns
+        self.memory = memory
         self.listed_by = listed_by
+        self.marks = marks
+        self.full_hashes = full_hashes
         self._digest: str | None = None
 
     @classmethod
@@ -125,25 +132,35 @@ class Shards(Sequence[Shard]):
             mtimes_ns=None if listed_by else _int64([shard.mtime_ns for shard in shards]),
             memory=memory or None,
             listed_by=listed_by,
+            marks=_if_all([shard.mark for shard in shards]),
+            full_hashes=_if_all([shard.full_hash for shard in shards]),
         )
 
     def group_counts(self) -> NDArray[np.int64]:
         """Count the row groups of each shard; shape [shards], int64, new memory."""
         return np.diff(self.group_starts)
 
-    def digest(self) -> str:
+    def digest(self, count: int | None = None) -> str:
         """Return the SHA-256 of names, rows and bytes, whatever told of them.
 
         A million shards take about a tenth of a second, the first time.
+
+        Args:
+            count: how many of the shards, from the first on; None: all.
         """
+        if count is not None and count != len(self):
+            return self._digest_of(count)
         if self._digest is None:
-            starts, text = _buffers(self.names)
-            found = hashlib.sha256(len(self).to_bytes(8, "little"))
-            for numbers in (np.diff(starts), self.rows, self.bytes):
-                found.update(np.ascontiguousarray(numbers, "<i8").data)
-            found.update(text)
-            self._digest = found.hexdigest()
+            self._digest = self._digest_of(len(self))
         return self._digest
+
+    def _digest_of(self, count: int) -> str:
+        starts, text = _buffers(self.names)
+        found = hashlib.sha256(count.to_bytes(8, "little"))
+        for numbers in (np.diff(starts), self.rows, self.bytes):
+            found.update(np.ascontiguousarray(numbers[:count], "<i8").data)
+        found.update(text[: int(starts[count])])
+        return found.hexdigest()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -171,31 +188,18 @@ class Shards(Sequence[Shard]):
             return NotImplemented
         return (
             self.directory == other.directory
-            and self._memory == other._memory
+            and self.memory == other.memory
             and np.array_equal(self.rows, other.rows)
             and np.array_equal(self.bytes, other.bytes)
             and self.names.equals(other.names)
         )
 
     def __hash__(self) -> int:
-        return hash((self.directory, self._memory, len(self), int(self.rows.sum())))
+        return hash((self.directory, self.memory, len(self), int(self.rows.sum())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (
-            {
-                "directory": self.directory,
-                "names": self.names,
-                "rows": self.rows,
-                "bytes": self.bytes,
-                "decoded_bytes": self.decoded_bytes,
-                "group_starts": self.group_starts,
-                "group_rows": self.group_rows,
-                "layouts": self.layouts,
-                "mtimes_ns": self._mtimes_ns,
-                "memory": self._memory,
-                "listed_by": self.listed_by,
-            },
-        )
+        told = (name for name in self.__slots__ if name != "_digest")
+        return _unpickled, ({name: getattr(self, name) for name in told},)
 
     def __repr__(self) -> str:
         return f"Shards({len(self)} in {self.directory or 'memory'!r})"
@@ -205,15 +209,17 @@ class Shards(Sequence[Shard]):
         start, stop = self.group_starts[place : place + 2].tolist()
         return Shard(
             name=name,
-            path=os.path.join(self.directory, name) if self._memory is None else "",
+            path=os.path.join(self.directory, name) if self.memory is None else "",
             rows=int(self.rows[place]),
             bytes=int(self.bytes[place]),
             decoded_bytes=int(self.decoded_bytes[place]),
             group_rows=self.group_rows[start:stop],
-            mtime_ns=0 if self._mtimes_ns is None else int(self._mtimes_ns[place]),
+            mtime_ns=0 if self.mtimes_ns is None else int(self.mtimes_ns[place]),
             layout=None if self.layouts is None else self.layouts.of(place),
-            memory=None if self._memory is None else self._memory[place],
+            memory=None if self.memory is None else self.memory[place],
             listed_by=self.listed_by,
+            mark=None if self.marks is None else int(self.marks[place]),
+            full_hash=None if self.full_hashes is None else int(self.full_hashes[place]),
         )
 
 
@@ -230,6 +236,12 @@ def _buffers(names: pa.LargeStringArray) -> tuple[NDArray[np.int64], memoryview]
 
 def _int64(values: list[int]) -> NDArray[np.int64]:
     return np.array(values, np.int64)
+
+
+def _if_all(values: list[int | None]) -> NDArray[np.uint64] | None:
+    if not values or None in values:
+        return None
+    return np.array(values, np.uint64)
 
 
 def _read_only(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,15 +5,19 @@ An index describes a shard by an ``Entry``; what a format adds to it is the entr
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 import pyarrow as pa
 
+from zephon.errors import ShardError
 from zephon.io.formats.format import Format
+from zephon.io.marks import FULL, MARK, full_hash, is_hash, mark_of, mark_text, number_of
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Layouts
 
@@ -48,12 +52,47 @@ class EntryProblem(Exception):
         self.why = why
 
 
+_DIGITS = {MARK: 12, FULL: 64}
+
+
+def check_hashes(entry: Entry[Any], position: int) -> None:
+    """Check the hashes of an entry that are used here.
+
+    Raises:
+        EntryProblem: one is none.
+    """
+    for name, text in entry.hashes.items():
+        digits = _DIGITS.get(name)
+        if digits is not None and not is_hash(text, digits):
+            raise EntryProblem(
+                position, f"hashes.{name} must be {digits} hexadecimal digits, got {text!r:.80}"
+            )
+
+
+def told_hash(hashes: Mapping[str, str], name: str) -> int | None:
+    """Give the mark or the full hash that an entry tells, which was checked before."""
+    text = hashes.get(name)
+    return None if text is None else number_of(text)
+
+
+def _hashes(dataset: str, shard: Shard, *, whole: bool) -> dict[str, str]:
+    """Mark a file that was counted a moment ago, and hash it ``whole``."""
+    with open(shard.path, "rb", buffering=0) as file:
+        shard.check_written(dataset, os.fstat(file.fileno()))
+        hashes = {MARK: mark_text(mark_of(file.fileno(), shard.bytes))}
+        if whole:
+            hashes[FULL] = full_hash(file)
+        shard.check_written(dataset, os.fstat(file.fileno()))
+    return hashes
+
+
 class FileFormat(Format):
     """A format of files in a directory.
 
     entry_type: what an index of it holds.
     layout_types: the columns of its ``Layouts``.
-    counts_quickly: counting a file takes no longer for a large one.
+    counts_quickly: counting a file takes no longer for a large one. Files of other formats are
+        read whole to be counted, and so hashed whole for an index.
     """
 
     entry_type: ClassVar[type[Entry[Any]]]
@@ -68,13 +107,29 @@ class FileFormat(Format):
             ShardError: the file is not of this format, or is cut off.
         """
 
-    def described(self, dataset: str, path: Path) -> Shard:
-        """Count a file, and find all that an index tells of it.
+    def indexed(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any], dict[str, str]]:
+        """Find all that an index tells of a file: the shard, its ``extra`` and its ``hashes``.
 
         Raises:
-            ShardError: as ``describe``.
+            ShardError: as ``describe``; or the file was written to meanwhile.
         """
-        return self.describe(dataset, path)[0]
+        shard, extra = self.describe(dataset, path)
+        try:
+            hashes = _hashes(dataset, shard, whole=not self.counts_quickly)
+        except OSError as exc:
+            raise ShardError(
+                f"dataset {dataset!r}, shard {shard.name!r}: the file must stay readable while it "
+                f"is hashed, got {exc}; make the index again"
+            ) from exc
+        return (
+            replace(shard, mark=told_hash(hashes, MARK), full_hash=told_hash(hashes, FULL)),
+            extra,
+            hashes,
+        )
+
+    def described(self, dataset: str, path: Path) -> Shard:
+        """Give the shard alone of what ``indexed`` finds."""
+        return self.indexed(dataset, path)[0]
 
     def shortened(self, names: Sequence[str], extras: Sequence[dict[str, Any]]) -> None:
         """Let an ``extra`` refer to an earlier one instead of repeating it."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from zephon.errors import DataError, DatasetError
 from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen
-from zephon.io.formats.file_format import FileFormat
+from zephon.io.formats.file_format import FileFormat, told_hash
 from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import (
     GroupReader,
@@ -38,6 +38,7 @@ from zephon.io.formats.line_layouts import (
     line_blocks,
 )
 from zephon.io.formats.line_types import found_types, summed
+from zephon.io.marks import FULL, MARK
 from zephon.io.seen_types import SeenTypes
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
@@ -137,6 +138,8 @@ class Jsonl(FileFormat):
             group_rows=np.diff(blocks.first_rows),
             layout=blocks,
             listed_by=listed_by,
+            mark=told_hash(entry.hashes, MARK),
+            full_hash=told_hash(entry.hashes, FULL),
         )
 
     def layouts(self, shards: Sequence[Shard]) -> LineLayouts:

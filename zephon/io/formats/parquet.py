@@ -20,7 +20,7 @@ from zephon.errors import DatasetError, nearest
 from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen, merged_kind
 from zephon.io.formats.arrow_columns import kind_of_type
-from zephon.io.formats.file_format import FileFormat
+from zephon.io.formats.file_format import FileFormat, told_hash
 from zephon.io.formats.first_rows import seen_in_column
 from zephon.io.formats.format import (
     GroupReader,
@@ -38,6 +38,7 @@ from zephon.io.formats.parquet_layouts import (
     share_schemas,
 )
 from zephon.io.formats.parquet_schema import check_column, type_at, types_of_schemas
+from zephon.io.marks import FULL, MARK
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
 
@@ -165,6 +166,8 @@ class Parquet(FileFormat):
             group_rows=np.array([group.num_rows for group in groups], dtype=np.int64),
             layout=ParquetLayout(decoded_schema(entry.extra.schema)),
             listed_by=listed_by,
+            mark=told_hash(entry.hashes, MARK),
+            full_hash=told_hash(entry.hashes, FULL),
         )
 
     def layouts(self, shards: Sequence[Shard]) -> ParquetLayouts:
