@@ -1,5 +1,6 @@
 """Iterating over a pipeline: beginnings, ends, changes on the way, and states between items."""
 
+import copy
 import itertools
 import threading
 
@@ -88,6 +89,35 @@ def test_a_changed_graph_ends_what_is_running(runner, change):
     with pytest.raises(ExecutionError):
         next(items)
     assert rows(pipe) == rows(packed())
+
+
+def test_the_options_of_a_copy_are_its_own():
+    pipe = packed(global_batch_size=4, microbatch=1)
+    ranks = [copy.copy(pipe).options(dp_degree=2, dp_group_id=group) for group in range(2)]
+    ones = [rows(rank, 2) for rank in ranks]
+    assert ones[0] + ones[1] == rows(pipe, 4)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("change", ["restore", "prefetch"])
+def test_an_iterator_of_before_takes_nothing_from_what_follows(change, others):
+    """Asked for its first item late, it must neither run nor use up the restored position."""
+    pipe = packed()
+    wanted = rows(pipe)
+    items = iter(pipe)
+    for _ in range(5):
+        next(items)
+    state = pipe.checkpoint()
+    items.close()
+    stale = [iter(pipe) for _ in range(1 + others)]
+    if change == "restore":
+        pipe.restore(state)
+    else:
+        pipe.restore(state).prefetch()
+    for each in stale:
+        with pytest.raises(ExecutionError, match="changed or restored after this iterator"):
+            next(each)
+    assert rows(pipe) == wanted[10:]
 
 
 def test_a_call_after_a_run_changes_the_next_run():

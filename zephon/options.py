@@ -104,7 +104,7 @@ class RuntimeOptions:
     token_cache: Any = None
     progress: bool = False
     on_metrics: Any = None
-    _given: set[str] = field(default_factory=set, repr=False)
+    _given: frozenset[str] = field(default=frozenset(), repr=False)
 
     def update(self, **settings: Any) -> None:
         """Set options by name; all are checked before any is set.
@@ -123,7 +123,7 @@ class RuntimeOptions:
             _check(name, value)
         for name, value in settings.items():
             setattr(self, name, value)
-            self._given.add(name)
+        self._given |= settings.keys()
 
     def data_identity(self) -> tuple[int, int]:
         """Return ``dp_degree`` and ``dp_group_id``; they default to ``world_size`` and rank.

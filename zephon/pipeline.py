@@ -47,6 +47,7 @@ class Pipeline(Steps):
         self._running: Engine | None = None
         self._restored: dict[str, Any] | None = None
         self._allowed: frozenset[str] = frozenset()
+        self._changes = 0  # calls and restores, of which an iterator must have seen all
 
     # Settings and looking at the plan
 
@@ -105,9 +106,13 @@ class Pipeline(Steps):
         engine = self._launch(self._restored)
         if self._running is None:
             self._engine = engine
-        return self._items(engine)
+        return self._items(engine, self._changes)
 
-    def _items(self, engine: Engine) -> Generator[StreamItem, None, None]:
+    def _items(self, engine: Engine, changes: int) -> Generator[StreamItem, None, None]:
+        if changes != self._changes:
+            raise ExecutionError(
+                "the pipeline was changed or restored after this iterator was made; iterate it anew"
+            )
         if self._running is not None:
             raise ExecutionError(
                 "Pipeline is already being iterated; close the first iterator, or build a second "
@@ -236,6 +241,7 @@ class Pipeline(Steps):
         else:
             self._restored = runs.from_any(_plain(state))
         self._allowed = words
+        self._changes += 1
         self._close()
         return self
 
@@ -255,11 +261,16 @@ class Pipeline(Steps):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy, or a pipeline in another process, has the recipe and runs anew."""
-        return {**self.__dict__, "_engine": None, "_running": None}
+        """A copy, or a pipeline in another process, has the recipe and runs anew.
+
+        Its options are its own: ranks may be copies of one description.
+        """
+        own = copy.copy(self._options)
+        return {**self.__dict__, "_options": own, "_engine": None, "_running": None}
 
     def _changed(self) -> Pipeline:
         self._plan = None
+        self._changes += 1
         self._close()
         self._engine = None
         return self

@@ -8,7 +8,6 @@ from itertools import islice
 import pytest
 
 from tests.properties.function_chains import CHAINS
-from zephon.options import RuntimeOptions
 from zephon.planner.compiler import compile_plan
 from zephon.planner.logical.custom import GROUP
 
@@ -38,9 +37,7 @@ def make(name, **options):
 
 def copied(name, **options):
     """Make a chain that was described once: calls run the steps before them, to see fields."""
-    pipeline = copy.copy(_described(name))
-    pipeline._options = RuntimeOptions()  # of its own
-    return finished(pipeline, **options)
+    return finished(copy.copy(_described(name)), **options)
 
 
 @cache
