@@ -46,6 +46,21 @@ def dropped(pipe):
     return part["tokens_dropped"].get("oversized", 0)
 
 
+@pytest.mark.parametrize(
+    "call", [lambda p: p.filter(pl.lit(False)), lambda p: p.map_transform(_none)]
+)
+def test_where_no_row_is_left_it_is_said_what_dropped_them(call):
+    pipe = call(Pipeline(source([token_dataset("prose", LENGTHS, 1)], shuffle_within_shard=False)))
+    with pytest.warns(
+        RuntimeWarning, match="^no row is left: filters and functions dropped all of the 240 that"
+    ):
+        assert list(pipe.batch(4).options(runner="inline")) == []
+
+
+def _none(row):
+    return None
+
+
 @pytest.mark.parametrize("runner", ["inline", "threads"])
 @pytest.mark.parametrize("lanes", [1, 3])
 @pytest.mark.parametrize("batch", [None, 4])

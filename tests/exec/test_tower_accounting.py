@@ -7,6 +7,7 @@ import pytest
 from tests.written import in_order
 from zephon import Dataset, InMemoryShard, Pipeline
 from zephon.errors import ExecutionError
+from zephon.ops import tombstones_for_record
 from zephon.types import SampleRecord
 
 ROWS = 150
@@ -108,7 +109,22 @@ def test_what_a_state_keeps_for_ever_is_counted_and_said_once():
     assert pipe.accounting()["d"]["rows_dropped"] == 5
     found = [str(each.message) for each in said if "pass flush=" in str(each.message)]
     assert len(found) == 1
-    assert "stateful_transform 's': push neither gave back 5 rows" in found[0]
+    assert "stateful_transform 's': 5 rows were pushed that never came out" in found[0]
+
+
+@pytest.mark.parametrize("transform", [None, list])
+def test_what_is_dropped_on_purpose_is_counted_and_nothing_is_said(transform):
+    def odd(state, records):
+        drops = [tombstones_for_record(r) if r.payload["n"] % 2 else [r] for r in records]
+        return state, [each for group in drops for each in group]
+
+    pipe = Pipeline(source()).stateful_transform(
+        "odd", init_state=int, push=odd, transform=transform, fingerprint="1"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [r.payload["n"] % 2 for r in pipe] == [0] * (-(-ROWS // 2))
+    assert pipe.accounting()["d"]["rows_dropped"] == ROWS // 2
 
 
 @pytest.mark.parametrize("lanes", [1, 5])

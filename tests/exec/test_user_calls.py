@@ -4,7 +4,7 @@ import pytest
 
 from tests.ops.records import offsets, record, records
 from zephon.exec.operator import RowError
-from zephon.exec.user_calls import called, records_of
+from zephon.exec.user_calls import called, is_row, records_of
 from zephon.ops import tombstones_for_record
 from zephon.types import SampleBatch, SampleMeta, SampleRecord
 
@@ -33,11 +33,12 @@ def test_a_call_does_not_hold_up_who_wants_to_stop():
         called("f", 1, exit)
 
 
-def test_what_stands_for_dropped_records_is_left_out():
+def test_what_stands_for_a_dropped_row_stays_and_is_none():
     kept, dropped = records(0, 1)
+    (tombstone,) = tombstones_for_record(dropped)
     sentinel = record(2, tags={"_flush_sentinel": True})
-    found = records_of("f", 2, [*tombstones_for_record(dropped), kept, sentinel])
-    assert found == [kept]
+    assert records_of("f", 2, [tombstone, kept, sentinel]) == [tombstone, kept]
+    assert [is_row(each) for each in (tombstone, kept)] == [False, True]
 
 
 def test_any_list_of_records_will_do():

@@ -36,6 +36,22 @@ def short_data(
     )
 
 
+def nothing_whole(lanes: Collection[LaneRun], microbatch_size: int) -> str:
+    """Say that the data end before the first batch, and why."""
+    counts = [run.bottom.counts for run in lanes]
+    drawn = sum(int(each.rows.sum()) for each in counts)
+    lost = sum(int((each.filtered + each.dropped).sum()) for each in counts)
+    if drawn and lost == drawn:
+        return (
+            f"no row is left: filters and functions dropped all of the {drawn:,} that were drawn; "
+            "let some through"
+        )
+    return (
+        f"the data end before the first batch of {microbatch_size} rows: accounting() says where "
+        "the rows and tokens are; lower the batch or max_length, or pass drop_last=False"
+    )
+
+
 def is_barren(run: LaneRun, rows: int) -> bool:
     """Say whether draws go into a floor of a lane without end and no row will ever come out.
 

@@ -298,9 +298,7 @@ class Engine:
             if self.topology.global_batch_size:
                 raise endings.short_data(self.topology, self.lanes.values(), self._known_length)
             warnings.warn(
-                f"the data end before the first batch of {settings.microbatch_size} rows: "
-                "accounting() says where the tokens are; lower the batch or max_length, or pass "
-                "drop_last=False",
+                endings.nothing_whole(self.lanes.values(), settings.microbatch_size),
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -19,6 +19,7 @@ from zephon.exec.custom_steps import CustomStep
 from zephon.exec.policies import Chain
 from zephon.exec.relay_rows import RowsOfRecords
 from zephon.exec.segment import Segment
+from zephon.exec.user_calls import is_row
 from zephon.types import SampleMeta, SampleRecord
 from zephon.work.refs import Refs
 
@@ -132,7 +133,7 @@ class Entry:
         self, lane: int, group: int, made: Sequence[SampleRecord]
     ) -> tuple[Block, list[SampleMeta]]:
         """Do as ``block``; give the metas of the records, too, of which something is left."""
-        records = [r for r in made if not (r.meta.tombstone or r.meta.is_sentinel)]
+        records = [record for record in made if is_row(record)]
         if records:
             rows = self.rows.rows(lane, group, records)
             rows = replace(rows, measures={_RECORD: np.arange(len(records))})

@@ -32,7 +32,7 @@ def called(what: str, count: int, function: Callable[..., Any], *given: Any, **n
 
 
 def records_of(what: str, count: int, made: Any) -> list[SampleRecord]:
-    """Check what a function of the user returned; leave out what only stands for dropped records.
+    """Check what a function of the user returned; what stands for dropped rows stays.
 
     Args:
         what: how messages call the function.
@@ -51,7 +51,12 @@ def records_of(what: str, count: int, made: Any) -> list[SampleRecord]:
         if not isinstance(item.meta, SampleMeta):
             came = f"got a {type(item.meta).__name__} as the meta of item {number}"
             raise _wrong(what, count, came)
-    return [each for each in items if not (each.meta.tombstone or each.meta.is_sentinel)]
+    return [each for each in items if not each.meta.is_sentinel]
+
+
+def is_row(record: SampleRecord) -> bool:
+    """Say whether a record is a row, and does not only stand for one that is dropped."""
+    return not record.meta.tombstone
 
 
 def _wrong(what: str, count: int, came: str) -> RowError:

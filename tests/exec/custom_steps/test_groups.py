@@ -94,7 +94,8 @@ def test_a_function_may_drop_split_and_merge():
         ]
 
     step = step_of(process_many=change)
-    _, made = step.push(step.make_state(0), records(0, 1, 2, 3))
+    _, (gone, *made) = step.push(step.make_state(0), records(0, 1, 2, 3))
+    assert gone.meta.tombstone
     assert [each.payload for each in made] == [{"part": 0}, {"part": 1}, {"n": [2, 3]}]
     assert [each.meta.lineage for each in made] == [(0,), (1,), ()]
 

@@ -9,7 +9,7 @@ from zephon.exec.arrival_order import ArrivalOrder
 from zephon.exec.custom_steps.step import CustomStep, json_values
 from zephon.exec.operator import RowError
 from zephon.exec.origins import LatestOrigin, ManyOrigins
-from zephon.exec.user_calls import called, lead_over, records_of
+from zephon.exec.user_calls import called, is_row, lead_over, records_of
 from zephon.planner.logical.custom import Stateful
 from zephon.types import SampleRecord
 
@@ -112,11 +112,12 @@ class StatefulStep(CustomStep):
         return self._transformed(state, records_of("flush", count, held))
 
     def _transformed(self, state: OpenState, group: list[SampleRecord]) -> list[SampleRecord]:
-        """Take what a call gave through ``transform``, and check where it comes from."""
-        function = self._node.transform
-        if function is not None and group:
-            made = called("transform", len(group), function, group)
-            group = records_of("transform", len(group), made)
+        """Take the rows that a call gave through ``transform``, and check where all comes from."""
+        function, rows = self._node.transform, [record for record in group if is_row(record)]
+        if function is not None and rows:
+            made = called("transform", len(rows), function, rows)
+            gone = [record for record in group if not is_row(record)]
+            group = records_of("transform", len(rows), made) + gone
         for record in group:
             state.origins.rows_of(record.meta)
             if state.order is not None and not record.meta.tombstone:

@@ -92,12 +92,13 @@ class CustomStep(ABC):
         if self._said:
             return
         self._said = True
-        count = "a row that it got" if rows == 1 else f"{rows:,} rows that it got"
+        count = "a row was" if rows == 1 else f"{rows:,} rows were"
+        keep = "" if self.snapshots else ", or snapshot= and restore= to keep it for the whole lane"
         warnings.warn(
-            f"{self.label}: push neither gave back {count} nor said that it drops them, until its "
-            "state was done with: they are counted as dropped; pass flush= to give back what the "
-            "state holds (or snapshot= and restore= to keep it for the whole lane), and return "
-            "tombstones_for_record(record) for what is dropped on purpose",
+            f"{self.label}: {count} pushed that never came out, until the state was done with, and "
+            "nothing said that push drops them: they are counted as dropped; return "
+            "zephon.ops.tombstones_for_record(record) for what is dropped on purpose, and pass "
+            f"flush= to give back what the state holds{keep}",
             RuntimeWarning,
             stacklevel=2,
         )

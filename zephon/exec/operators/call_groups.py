@@ -23,6 +23,7 @@ from zephon.exec.operator import Operator, RowError
 from zephon.exec.operators.call_rows import Namer
 from zephon.exec.operators.whole_rows import each_row
 from zephon.exec.origins import KnownOrigins
+from zephon.exec.user_calls import is_row
 from zephon.io.made_rows import MadeRecords
 from zephon.io.payload import Payload
 from zephon.ops.context import OpServices, StageInfo
@@ -113,7 +114,7 @@ class CallGroupsOp(Operator):
             origins.add(meta, start + number)
         records = [SampleRecord(*pair) for pair in zip(metas, values, strict=True)]
         try:
-            leave = worker.process(records)
+            leave = [record for record in worker.process(records) if is_row(record)]
             made.add(leave, [origins.rows_of(record.meta) for record in leave])
         except RowError as exc:
             error = RowError(start + exc.row, exc.problem, exc.way_out)
