@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zephon import index_command
+from zephon import index_command, verify_command
 from zephon.demo import run as demo
 from zephon.errors import ZephonError
 from zephon.version import __version__
@@ -32,6 +32,7 @@ class Command:
 COMMANDS = (
     Command("demo", demo.SUMMARY, demo.add_arguments, demo.run),
     Command("index", index_command.SUMMARY, index_command.add_arguments, index_command.run),
+    Command("verify", verify_command.SUMMARY, verify_command.add_arguments, verify_command.run),
 )
 
 # what shells report for Ctrl-C, and for a reader that has gone

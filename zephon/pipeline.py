@@ -21,7 +21,7 @@ from zephon.io.options import StoreOptions
 from zephon.options import RuntimeOptions
 from zephon.planner import logical
 from zephon.planner.logical.node import at_least
-from zephon.planner.tree import source_first
+from zephon.planner.tree import source_first, top_first, transform_up
 from zephon.steps import Steps, whole
 from zephon.types import SampleBatch, StreamItem, record_of
 from zephon.work import WorkSource
@@ -267,6 +267,26 @@ class Pipeline(Steps):
         """
         own = copy.copy(self._options)
         return {**self.__dict__, "_options": own, "_engine": None, "_running": None}
+
+    def _batching(self) -> tuple[int | None, bool]:
+        """Give the rows of a batch, None where rows come alone, and whether functions see it."""
+        sizes = [n.microbatch_size for n in top_first(self._node) if isinstance(n, logical.Batch)]
+        return (sizes[0] if sizes else None), self._has(logical.MapBatch)
+
+    def _in_batches_of(self, size: int) -> Pipeline:
+        """Put other numbers of rows together, and leave out functions of batches."""
+
+        def change(node: logical.Node) -> logical.Node:
+            match node:
+                case logical.Batch():
+                    return replace(node, microbatch_size=size)
+                case logical.MapBatch(input=logical.Node() as below):
+                    return below
+                case _:
+                    return node
+
+        self._node = transform_up(self._node, change)
+        return self._changed()
 
     def _changed(self) -> Pipeline:
         self._plan = None
