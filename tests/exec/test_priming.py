@@ -124,7 +124,7 @@ def test_what_is_given_is_never_taken_from_a_checkpoint():
     same = estimated(*short_and_long(), primer={"ones": 0.03}, measure=Counter(9))
     iter(packed(same).restore(state))
     other = estimated(*short_and_long(), primer={"ones": 9.0})
-    with pytest.raises(CheckpointError, match=r"token_costs\.ones: was 1\.0, is 1[0-9]+"):
+    with pytest.raises(CheckpointError, match=r"token cost of 'ones': was 1\.0, is 1[0-9]+"):
         iter(packed(other).restore(state))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -66,49 +66,6 @@ def digest(recipe: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return the SHA-256 of JSON values, such as a recipe; the order of keys does not matter."""
     text = json.dumps(recipe, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def differences(saved: Any, current: Any, path: str = "") -> Iterator[str]:
-    """Yield a line for each part in which two recipes differ.
-
-    >>> list(differences({"seed": 1, "steps": [2]}, {"seed": 3, "steps": [2]}))
-    ['seed: was 1, is 3']
-    """
-    if _is_step(saved) and _is_step(current):
-        if saved != current:
-            same = saved["text"] == current["text"]
-            now = "another that looks the same in short" if same else current["text"]
-            yield f"{path}: was {saved['text']}, is {now}"
-    elif isinstance(saved, Mapping) and isinstance(current, Mapping):
-        for key in sorted({*saved, *current}):
-            here = f"{path}.{key}" if path else str(key)
-            if key not in saved:
-                yield f"{here}: was not there, is {_told(current[key])}"
-            elif key not in current:
-                yield f"{here}: was {_told(saved[key])}, is gone"
-            else:
-                yield from differences(saved[key], current[key], here)
-    elif isinstance(saved, list) and isinstance(current, list) and len(saved) == len(current):
-        for number, (was, now) in enumerate(zip(saved, current, strict=True)):
-            yield from differences(was, now, f"{path}[{number}]")
-    elif saved != current:
-        yield f"{path}: was {_told(saved)}, is {_told(current)}"
-
-
-def _is_step(value: Any) -> bool:
-    """Say whether a value describes column steps: what they say, shortened, and a digest of all."""
-    return isinstance(value, Mapping) and value.keys() == {"text", "sha256"}
-
-
-def _told(value: Any) -> str:
-    """Write a value for people, column steps as text."""
-    if _is_step(value):
-        return value["text"]
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_told(each)}' for key, each in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_told, value))}]"
-    return repr(value)
 
 
 def _meaning(node: Node) -> dict[str, Any]:

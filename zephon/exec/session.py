@@ -122,7 +122,8 @@ def open_engine(
     start = partial(launch, plan, source, options, tokenizers, identity, topology)
     if restored is None:
         return start(Position(), None)
-    refuse_unless(changes(restored["recipe"], identity.recipe), allow)
+    found = changes(restored["recipe"], identity.recipe, str(restored["library"]))
+    refuse_unless(found, allow)
     made_by = restored.get("tokenizer_backends")
     now = list(identity.backends)
     if made_by != now:
