@@ -2,6 +2,7 @@
 #
 #   make demo     the main job on data made from the Python that runs it
 #   make test     format, lint, types, import contracts, tests with docstring examples
+#   make soak     two hundred kills and an hour of made-up programs of calls; stops by itself
 #   make bench    build a corpus, time Zephon against its roofline and the public package
 
 PYTHON ?= python3
@@ -9,8 +10,11 @@ BIN := .venv/bin
 CORES ?= 2
 # the public package has our name, so it lives in an environment of its own
 PEER := bench-data/peer-venv
+# of `make soak`: processes that are killed in all, and seconds for each of four kinds of programs
+KILLS ?= 200
+PROGRAMS ?= 1800
 
-.PHONY: demo test bench clean
+.PHONY: demo test soak bench clean
 
 demo: .venv/installed
 	$(BIN)/zephon demo --data demo-data
@@ -23,6 +27,11 @@ test: .venv/installed
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
 	PYTHONHASHSEED=random OMP_NUM_THREADS=1 $(BIN)/pytest --doctest-modules -n $(CORES) tests zephon
+
+soak: .venv/installed
+	PYTHONHASHSEED=random OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist worksteal \
+		--kills $(KILLS) --programs $(PROGRAMS) \
+		tests/cases/test_kills.py tests/properties/test_programs.py
 
 bench: .venv/installed-bench $(PEER)/installed
 	$(BIN)/python -m benchmarks.corpus bench-data

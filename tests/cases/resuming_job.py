@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from tests.properties.recipes import rows_of
-from tests.written import dataset
+from tests.written import lines, parquet
 from zephon import Dataset, MixtureSpec, Pipeline, StaticMixtureWorkSource
 from zephon.io.atomic import written_atomically
 
@@ -31,10 +31,10 @@ class Start:
     """One process.
 
     job: a name in `JOBS`. folder: that `write_data` wrote. degree, group: of the data ranks; group
-    None: all of them, step after step. rows: to stop at, counted from the beginning over all ranks
-    that it runs; None: never. every: rows from one checkpoint to the next. found: files with the
-    checkpoints to go on from, of which those that are there are restored. left: the file to leave
-    one in. log: the file of lines. options: those of speed.
+    None: all of them, step after step. rows: to stop at, None: never; of all ranks from the
+    beginning, or of one rank, its own from now on. every: rows from one checkpoint to the next.
+    found: files with the checkpoints to go on from, of which those that are there are restored.
+    left: the file to leave one in. log: the file of lines. options: those of speed.
     """
 
     job: str
@@ -56,14 +56,17 @@ class Start:
 def write_data(folder):
     """Write two components: row groups in Parquet files, and lines in compressed ones."""
     rng = np.random.default_rng(5)
-    kinds = {"prose": ("parquet", 900, 3, 40), "code": ("jsonl.zst", 400, 2, 90)}
-    for place, (name, (kind, count, shards, most)) in enumerate(kinds.items()):
+    for place, (name, count, most) in enumerate((("prose", 900, 40), ("code", 400, 90))):
         first = 10_000_000 * (place + 1)
         rows = [
             {"input_ids": list(range(first + 1000 * i, first + 1000 * i + int(n))), "k": i}
             for i, n in enumerate(rng.integers(0, most, count))
         ]
-        dataset(kind, folder / name, rows, name=name, shards=shards)
+        for shard, some in enumerate((rows[: count // 2], rows[count // 2 :])):
+            if name == "prose":
+                parquet(folder / name, f"{shard}.parquet", some, row_group_size=50)
+            else:
+                lines(folder / name, f"{shard}.jsonl.zst", some)
 
 
 def summed(total, records):
@@ -147,6 +150,7 @@ def main():
         if Path(path).exists():
             done, some = saved(path)
             states += some
+    done = done if start.group is None else 0
     if states:
         for pipeline in pipelines:
             pipeline.restore(states if len(states) > 1 else states[0])
@@ -157,9 +161,9 @@ def main():
     together = STEP // start.degree // start.microbatch if len(items) > 1 else 1
     kept = done
     while start.rows is None or done < start.rows:
-        lines = [row for each in items for b in islice(each, together) for row in lines_of(b)]
-        os.write(log, "".join(f"{line}\n" for line in lines).encode())
-        done += len(lines)
+        made = [row for each in items for b in islice(each, together) for row in lines_of(b)]
+        os.write(log, "".join(f"{line}\n" for line in made).encode())
+        done += len(made)
         if done - kept >= start.every or (start.rows is not None and done >= start.rows):
             kept = done
             states = [pipeline.checkpoint() for pipeline in pipelines]

@@ -67,6 +67,53 @@ def log_of(start):
     return (int(told[0]), told[1:]) if told else (None, [])
 
 
+PHASES = (
+    # ranks, rows of each rank, microbatch, options
+    (1, [2 * STEP], 4, {"runner": "inline"}),
+    (3, [2 * STEP // 3] * 3, 8, {"runner": "threads", "memory_budget": "8kb"}),
+    (2, [12 + 5, 12 + 9], 1, {"runner": "process", "max_workers": 1}),  # within a step
+    (2, [7 + 12, 3 + 12], 1, {"runner": "inline", "memory_budget": "100kb"}),
+    (4, [2 * STEP // 4] * 4, 3, {"runner": "threads", "prefetch_batches": 5}),
+)
+
+
+def test_a_dozen_processes_go_on_from_one_another(folder, tmp_path):
+    """A rank is a process; each goes on from what all of those before it left."""
+    whole, found, step, before = Whole(folder, "shuffled"), (), 0, [0]
+    for phase, (degree, rows, microbatch, options) in enumerate(PHASES):
+        starts = [
+            Start(
+                job="shuffled",
+                folder=str(folder),
+                degree=degree,
+                group=group,
+                microbatch=microbatch,
+                rows=rows[group],
+                every=STEP,
+                found=found,
+                left=str(tmp_path / f"{phase}-{group}.json"),
+                log=str(tmp_path / f"{phase}-{group}.log"),
+                options=options,
+            )
+            for group in range(degree)
+        ]
+        for process in [started(start) for start in starts]:
+            finished(process)
+        share = STEP // degree
+        before = before if any(before) else [0] * degree
+        for start in starts:
+            steps = range(step * STEP + start.group * share, (step + 4) * STEP, STEP)
+            wanted = [line for first in steps for line in whole.some(first, first + share)]
+            handed_out = before[start.group]
+            assert log_of(start)[1] == wanted[handed_out : handed_out + start.rows], start
+        after = [had + more for had, more in zip(before, rows, strict=True)]
+        step += min(after) // share
+        before = [rows - min(after) // share * share for rows in after]
+        found = tuple(start.left for start in starts)
+    assert sum(degree for degree, *_ in PHASES) == 12
+    assert (step, before) == (9, [0] * 4)
+
+
 @pytest.mark.filterwarnings("ignore:packing dropped")
 @pytest.mark.parametrize("job", JOBS)
 def test_killed_at_any_moment_the_next_one_goes_on(folder, tmp_path, job, pytestconfig):
@@ -77,19 +124,21 @@ def test_killed_at_any_moment_the_next_one_goes_on(folder, tmp_path, job, pytest
     most = 0
     for number in range(kills + 1):
         done = saved(kept)[0] if kept.exists() else 0
-        sizes = [size for size in (1, 2, 3, 4, 6) if (STEP - done) % size == 0]
+        degree = int(rng.choice([1, 1, 2, 3])) if done % STEP == 0 else 1
+        left = (STEP - done % STEP) // degree
         start = Start(
             job=job,
             folder=str(folder),
-            microbatch=int(rng.choice(sizes)),
+            degree=degree,
+            microbatch=int(rng.choice([size for size in (1, 2, 3, 4, 6) if left % size == 0])),
             rows=most + 2 * STEP if number == kills else None,
-            every=int(rng.integers(1, 20)),
+            every=int(rng.choice([1, 2, 5, 12, STEP])),
             found=(str(kept),),
             left=str(kept),
             log=str(tmp_path / f"{number}.log"),
             options={
                 "runner": RUNNERS[int(rng.integers(3))],
-                "memory_budget": str(rng.choice(["8kb", "1mb"])),
+                "memory_budget": str(rng.choice(["8kb", "100kb"])),
             },
         )
         process = started(start)
