@@ -106,6 +106,13 @@ def no_columns(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
 
 
+def polars_release() -> str:
+    """Give the release of Polars, by whose rules expressions are bytes."""
+    import polars as pl  # late: see _built
+
+    return pl.__version__
+
+
 @lru_cache(maxsize=1024)
 def _built(data: bytes) -> pl.Expr:
     import polars as pl  # late: it takes 80 ms to import, and few pipelines have expressions

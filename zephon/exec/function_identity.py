@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from zephon.qualified_names import qualified_name
+
 _SIMPLE = (type(None), bool, int, float, str, bytes)
 _CONSTANT = (*_SIMPLE, tuple, frozenset, functools.partial)
 _CONTAINERS = (list, dict, set, np.ndarray)
@@ -92,7 +94,7 @@ def _identity(function: Callable[..., Any], around: tuple[object, ...]) -> dict[
         if isinstance(function.__self__, type):
             return found
         return {**found, "object": _object(function.__self__, around)}
-    name = f"{getattr(function, '__module__', None)}.{_qualified_name(function)}"
+    name = qualified_name(function)
     if isinstance(function, types.BuiltinFunctionType | type):
         return {"name": name}
     if any(function is each for each in around):  # it closes over itself
@@ -122,19 +124,23 @@ def _object(value: Any, around: tuple[object, ...]) -> dict[str, Any]:
     if kept is not None and kept[0]() is value:
         return kept[1]
     kind, inside = type(value), (*around, value)
-    package = kind.__module__.partition(".")[0]
-    own = [each for each in reversed(kind.__mro__) if each.__module__.partition(".")[0] == package]
+    package = _package(kind)
+    own = [each for each in reversed(kind.__mro__) if _package(each) == package]
     methods, attributes = members_of(own, inside), _attributes(value)
     found: dict[str, Any] = {"methods": methods} if methods else {}
     if attributes:
         found["attributes"] = {name: _value(v, inside) for name, v in sorted(attributes.items())}
     if not found:
-        _warn_once(f"the source of {kind.__module__}.{kind.__qualname__}")
+        _warn_once(f"the source of {qualified_name(kind)}")
         return {"opaque": True}
     with contextlib.suppress(TypeError):  # of a class without weak references
         key = id(value)
         _first_seen[key] = (weakref.ref(value, lambda _: _first_seen.pop(key, None)), found)
     return found
+
+
+def _package(kind: type) -> str:
+    return qualified_name(kind).partition(".")[0]
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -185,7 +191,7 @@ def _value(value: Any, around: tuple[object, ...]) -> Any:
         return {"array": [str(value.dtype), list(value.shape), content]}
     if callable(value):
         return _identity(value, around)
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    kind = qualified_name(type(value))
     users = [_qualified_name(each) for each in around if callable(each)]
     _warn_once(f"a value of type {kind} that {users[-1] if users else 'a function'} uses")
     return {"type": kind, "opaque": True}

@@ -110,15 +110,21 @@ def _same_barriers(saved: Mapping[str, Any], current: Mapping[str, Any]) -> bool
     return before == after or not before or not after
 
 
-def refuse_unless(found: Sequence[Change], allow: frozenset[str]) -> None:
+def refuse_unless(found: Sequence[Change], allow: frozenset[str], note: str = "") -> None:
     """Refuse a checkpoint of another recipe, unless each change is one that may pass.
+
+    Args:
+        found: what changed.
+        allow: words of the changes that may pass.
+        note: what else is to be said where functions are among those that may not.
 
     Raises:
         CheckpointError: some may not; names them, a line each.
     """
     refused = [change for change in found if change.word not in allow]
     if refused:
-        told = "\n".join(lines(refused))
+        functions = any(change.word == "functions" for change in refused)
+        told = "\n".join([*lines(refused), *([f"  {note}"] if note and functions else [])])
         raise CheckpointError(f"restore: the checkpoint belongs to another recipe\n{told}")
 
 

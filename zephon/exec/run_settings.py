@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from zephon.column_steps import polars_release
 from zephon.exec.lasting import Lasting
 
 
@@ -19,6 +20,12 @@ class Identity:
 
     recipe: Mapping[str, Any]
     backends: Sequence[Mapping[str, str]]
+
+    @cached_property
+    def polars(self) -> dict[str, str]:
+        """The release of Polars that wrote the recipe's expressions; nothing where it has none."""
+        written = any("steps" in step for step in self.recipe["steps"])
+        return {"polars": polars_release()} if written else {}
 
     @cached_property
     def lasting(self) -> Mapping[str, Lasting]:

@@ -123,7 +123,7 @@ def open_engine(
     if restored is None:
         return start(Position(), None)
     found = changes(restored["recipe"], identity.recipe, str(restored["library"]))
-    refuse_unless(found, allow)
+    refuse_unless(found, allow, _other_polars(restored, identity))
     made_by = restored.get("tokenizer_backends")
     now = list(identity.backends)
     if made_by != now:
@@ -142,6 +142,17 @@ def open_engine(
     return start(where, states)
 
 
+def _other_polars(restored: Mapping[str, Any], identity: Identity) -> str:
+    """Say that another release of Polars wrote the checkpoint's expressions, if one did."""
+    was, now = restored.get("polars"), identity.polars.get("polars")
+    if was is None or now is None or was == now:
+        return ""
+    return (
+        f"expressions are compared as Polars writes them: the checkpoint's were written by {was}, "
+        f"this is {now}; where only the release differs, restore it under {was}"
+    )
+
+
 def state_of(engine: Engine) -> dict[str, Any]:
     """Write down what was handed to the caller; the caller may change what comes back."""
     position, lanes = engine.state()
@@ -150,6 +161,7 @@ def state_of(engine: Engine) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "library": __version__,
+        **engine.identity.polars,
         "fingerprint": lasting["recipe"].digest,
         **{name: value.copy() for name, value in lasting.items()},
         "lane_count": topology.lanes,

@@ -10,8 +10,10 @@ from zephon.errors import CheckpointError
 from zephon.exec.checkpoint import content_digest, from_any
 from zephon.exec.saved_values import told
 
-_OF_RANKS = frozenset({"position", "lanes", "ended", "digest", "library", "tokenizer_backends"})
-"""What parts of one checkpoint may differ in; ``library`` by a run that is being upgraded."""
+_OF_RANKS = frozenset(
+    {"position", "lanes", "ended", "digest", "library", "polars", "tokenizer_backends"}
+)
+"""What parts of one checkpoint may differ in; releases while a run is being upgraded."""
 
 
 def from_parts(parts: Sequence[object]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from zephon.errors import PlanError
 from zephon.ops.accumulators import Accumulator, PassthroughAccumulator
 from zephon.ops.context import OpContext, StageInfo
 from zephon.ops.traits import OpTraits
+from zephon.qualified_names import qualified_name
 from zephon.types import SampleRecord
 
 
@@ -68,7 +69,7 @@ class BaseOp(ABC):
     @classmethod
     def plan_identity(cls) -> str:
         """Name the operator, the same in every process."""
-        return f"{cls.__module__}.{cls.__qualname__}"
+        return qualified_name(cls)
 
 
 def check_begun(op: BaseOp) -> None:

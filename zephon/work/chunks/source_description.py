@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from zephon.errors import PlanError
+from zephon.qualified_names import qualified_name
 from zephon.work.chunks.vocabulary import Vocabulary
 from zephon.work.words import cut_short
 
@@ -48,7 +49,7 @@ def recipe_of_source(source: WorkSource) -> dict[str, Any]:
                 f"{words.owner}.{member} must be JSON values, which a checkpoint can hold: {exc}"
             ) from exc
     return {
-        "source": f"{kind.__module__}.{kind.__qualname__}",
+        "source": qualified_name(kind),
         "components": [list(pair) for pair in zip(words.places, words.ids, strict=True)],
         "datasets": [[number, dataset.name] for number, dataset in words.datasets.items()],
         "continues_after_exhaustion": sorted(words.continues),
