@@ -51,9 +51,10 @@ def test_the_same_everywhere_is_0(file, capsys):
     for number, line in enumerate(shown[2:4]):
         step, one, other = line.split()
         assert (int(step), one) == (number, other) and len(one) == 8
-    assert shown[4].startswith("  2 ranks: after step 0: 1 rank, ")
-    assert shown[5] == "  5 ranks: skipped, 24 rows of a step do not divide among them"
-    assert shown[6:] == ["same: 2 steps on 2 topologies with 1 cut"]
+    assert shown[4] == "Restarts, by the number of ranks at the beginning:"
+    assert shown[5].startswith("  2 ranks: after step 0: 1 rank, ")
+    assert shown[6] == "  5 ranks: skipped, 24 rows of a step do not divide among them"
+    assert shown[7:] == ["same: 2 steps on 2 topologies with 1 cut"]
 
 
 def test_a_difference_is_1_and_says_where(file, capsys):

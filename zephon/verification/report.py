@@ -26,6 +26,7 @@ def report(found: Verification) -> str:
             f"Global steps of {found.rows} rows in {found.lanes} lanes: SHA-256 of all that each "
             "row holds",
             *_table(found.runs),
+            "Restarts, by the number of ranks at the beginning:",
             *(line for run in found.runs[1:] for line in _how(run, found.rows)),
             *_notes(found),
             *_verdict(found),
@@ -66,7 +67,7 @@ def _line(first: str, cells: Sequence[str], widths: Sequence[int]) -> str:
 def _how(run: Run, rows: int) -> Iterator[str]:
     """Say where a run was cut, and in which manner it went on."""
     parts = [_cut(one, other, rows) for one, other in pairwise(run.stretches)]
-    told = f"{_ranks(run.ranks)}: {'; '.join(parts) or 'not cut'}"
+    told = f"{_ranks(run.ranks)}: {'; '.join(parts) or 'none'}"
     yield from textwrap.wrap(told, _WIDTH, initial_indent="  ", subsequent_indent="      ")
 
 
@@ -74,7 +75,7 @@ def _cut(before: Stretch, after: Stretch, rows: int) -> str:
     place, manner = after.start, after.manner
     share = rows // manner.ranks
     if place.rows:
-        where = f"in step {place.step}, {place.rows} of {share} rows on"
+        where = f"in step {place.step} after {place.rows} of {share} rows a rank"
     else:
         where = f"after step {place.step - 1}"
     how = [_ranks(manner.ranks)] if manner.ranks != before.manner.ranks else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
 import sys
 from collections.abc import Callable, Mapping
@@ -54,13 +55,18 @@ def _write_other(out: bytearray, value: Any) -> None:
             _put(out, b"v", bits.numpy().tobytes())
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             _put(out, b"o", type(value).__qualname__.encode())
-            for each in dataclasses.fields(value):
-                _write(out, getattr(value, each.name))
+            for name in _field_names(type(value)):
+                _write(out, getattr(value, name))
         case _ if type(value).__repr__ is not object.__repr__:
             _put(out, b"r", f"{type(value).__qualname__} {value!r}".encode())
         case _:
             _put(out, b"o", type(value).__qualname__.encode())
             _write_mapping(out, getattr(value, "__dict__", {}))
+
+
+@functools.lru_cache(maxsize=256)
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in dataclasses.fields(kind))
 
 
 def _write_mapping(out: bytearray, value: Mapping[Any, Any]) -> None:

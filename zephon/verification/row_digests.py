@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from zephon.batches.identity import PAD_TOKEN_ID
-from zephon.types import SampleBatch, SampleRecord, StreamItem
+from zephon.types import SampleBatch, SampleMeta, SampleRecord, StreamItem
 from zephon.verification.row_bytes import bytes_of
 
 _SHORT = 4
+_META = tuple(each.name for each in dataclasses.fields(SampleMeta))
 _ASKED = {
     "dtype": np.int64,
     "return_labels": True,
@@ -62,16 +64,20 @@ def digests_of(item: StreamItem) -> list[RowDigest]:
 def _digest(record: SampleRecord, arrays: dict[str, Any]) -> RowDigest:
     meta, payload = record.meta, record.payload
     fields = payload if isinstance(payload, dict) else {"": payload}
-    values: dict[str, Any] = {
-        **{f"meta {each.name}": getattr(meta, each.name) for each in dataclasses.fields(meta)},
-        **{f"payload {name}": value for name, value in fields.items()},
-        **{f"training {name}": value for name, value in arrays.items()},
-    }
-    parts = [hashlib.sha256(bytes_of(value)).digest() for value in values.values()]
-    whole = hashlib.sha256()
-    for name, part in zip(values, parts, strict=True):
-        whole.update(bytes_of(name) + part)
-    return RowDigest(whole.digest(), _same(tuple(values)), b"".join(p[:_SHORT] for p in parts))
+    keys = (key if isinstance(key, str) else f"({key!r})" for key in fields)
+    names = _names(tuple(keys), tuple(arrays))
+    values = (*(getattr(meta, name) for name in _META), *fields.values(), *arrays.values())
+    parts = [hashlib.sha256(bytes_of(value)).digest() for value in values]
+    whole = hashlib.sha256(bytes_of(names) + b"".join(parts))
+    return RowDigest(whole.digest(), names, b"".join(part[:_SHORT] for part in parts))
+
+
+@functools.lru_cache(maxsize=256)
+def _names(fields: tuple[str, ...], arrays: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the parts of a row; rows of the same parts share the names."""
+    meta = (f"meta {name}" for name in _META)
+    payload = (f"payload {name}" for name in fields)
+    return (*meta, *payload, *(f"training {name}" for name in arrays))
 
 
 def _training(batch: SampleBatch) -> Iterator[dict[str, Any]]:
@@ -101,13 +107,3 @@ def _row(name: str, values: Any) -> Any:
     if name != "cu_seqlens":
         return values
     return values[: int(np.argmax(values == values[-1])) + 1]
-
-
-_seen: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-
-def _same(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Give equal names as one object, since every row of a run is kept with its own."""
-    if len(_seen) > 1000:
-        _seen.clear()
-    return _seen.setdefault(names, names)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from zephon.errors import PlanError, WrongKindError
 from zephon.options import RUNNERS
@@ -123,10 +125,18 @@ def _made(recipe: Callable[[], Pipeline]) -> Pipeline:
 
 @contextlib.contextmanager
 def _each_warning_once() -> Iterator[None]:
-    """What one rank warns of, the others do, too; where they end is compared here."""
+    """Show what ranks warn of once, whatever numbers are in it; where they end is compared here."""
     with warnings.catch_warnings():
-        warnings.simplefilter("once", RuntimeWarning)
         warnings.filterwarnings("ignore", "rank .* ends where its own lanes end", RuntimeWarning)
+        show, shown = warnings.showwarning, set[str]()
+
+        def show_new(message: Warning | str, *where: Any, **named: Any) -> None:
+            kind = re.sub(r"[\d.,]+", "0", str(message))
+            if kind not in shown:
+                shown.add(kind)
+                show(message, *where, **named)
+
+        warnings.showwarning = show_new
         yield
 
 
