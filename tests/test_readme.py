@@ -9,11 +9,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from zephon import cli
+from zephon import Dataset, Pipeline, StaticMixtureWorkSource, cli
 from zephon.demo.material import make_code, make_prose, modules
 from zephon.demo.tokenizer import train
+from zephon.recipe import load_recipe
 from zephon.steps import Steps
 
 ROOT = Path(__file__).parents[1]
@@ -61,6 +63,26 @@ def test_the_python_runs_and_prints_what_the_readme_says(
                 following.text, printed.getvalue(), doctest.ELLIPSIS
             )
             assert same, f"README.md line {following.line}: it prints\n{printed.getvalue()}"
+
+
+def test_the_toml_recipe_is_the_calls_that_it_mirrors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_prose(tmp_path / "data/prose", modules()[:40])
+    train(tmp_path / "data/tokenizer", ["to be or not to be"] * 9)
+    monkeypatch.chdir(tmp_path)
+    (recipe,) = [block.text for block in blocks() if block.language == "toml"]
+    Path("job.toml").write_text(recipe, encoding="utf-8")
+    prose = Dataset.from_path("prose", "data/prose", schema={"text": "string"})
+    calls = (
+        Pipeline(StaticMixtureWorkSource([prose], {"prose": 1}, seed=42))
+        .filter(pl.sql_expr("LENGTH(text) > 500"))
+        .tokenize(tokenizer_id="data/tokenizer", field="text")
+        .pack_flat(max_length=513, algorithm="wrap")
+        .batch(8)
+        .options(global_batch_size=16)
+    )
+    assert load_recipe("job.toml")().fingerprint() == calls.fingerprint()
 
 
 def adjacent(block: Block, following: Block) -> bool:
