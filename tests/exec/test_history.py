@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.exec.by_hand import Keeps, Measured, Splits, chain_of, lane_of, push
+from tests.exec.lanes_written import lane_from_json, lane_to_json
 from tests.exec.policies.small import HoldLast, UpTo
 from zephon.exec import lane_run
-from zephon.exec.checkpoint import lane_from_dict, lane_to_dict
 from zephon.exec.history import TICK
 from zephon.exec.policies import Chain, Together, Wrap
 from zephon.exec.policies.apart import Apart
@@ -56,7 +56,7 @@ def run_to_the_end(run, lengths, sizes):
 
 
 def written(run, rows):
-    return json.dumps(lane_to_dict(run.history.state_at(rows)))
+    return json.dumps(lane_to_json(run.history.state_at(rows)))
 
 
 def rows_of(run):
@@ -118,8 +118,8 @@ def test_forgetting_keeps_every_state_from_there_on(chain, size, behind):
 def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(chain, lengths, sizes, data):
     wanted, all_rows = all_states(lengths, chain)
     rows = data.draw(st.integers(0, len(wanted) - 1) | st.just(len(wanted) - 1))
-    state = lane_from_dict(0, json.loads(wanted[rows]))
-    assert json.dumps(lane_to_dict(state)) == wanted[rows]
+    state = lane_from_json(json.loads(wanted[rows]))
+    assert json.dumps(lane_to_json(state)) == wanted[rows]
     run = start(lengths, chain, state)
     assert written(run, rows) == wanted[rows]
     assert (run.rows_taken, run.rows_placed >= rows) == (rows, True)
@@ -169,7 +169,7 @@ def test_the_end_may_come_after_draws_that_give_nothing(kept):
     wanted = [written(run, rows) for rows in range(run.rows_placed + 1)]
     assert len(wanted) == 1 + 4 * kept // 6
     for rows, saved in enumerate(wanted):
-        again = run_it(lane_from_dict(0, json.loads(saved)))
+        again = run_it(lane_from_json(json.loads(saved)))
         assert [written(again, later) for later in range(rows, len(wanted))] == wanted[rows:]
 
 
@@ -205,7 +205,7 @@ def test_draws_that_give_nothing_count_once_wherever_a_lane_stops(chain, lengths
         )
         assert counts.dropped.tolist() == np.bincount(lost[lost % 2 == 1] % 3, minlength=3).tolist()
     rows = data.draw(st.integers(0, len(wanted) - 1) | st.just(len(wanted) - 1))
-    again = run_it(sizes, lane_from_dict(0, json.loads(wanted[rows])))
+    again = run_it(sizes, lane_from_json(json.loads(wanted[rows])))
     assert [written(again, later) for later in range(rows, len(wanted))] == wanted[rows:]
     assert [c.tolist() for c in again.counts] == [c.tolist() for c in run.counts]
     run.take(rows)

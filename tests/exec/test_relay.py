@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.exec.lanes_written import lane_from_json, lane_to_json
 from tests.exec.policies.small import HoldLast
 from tests.exec.towers_by_hand import (
     GROUND,
@@ -26,7 +27,6 @@ from tests.exec.towers_by_hand import (
     written,
 )
 from zephon.errors import CheckpointError, DataError, ExecutionError
-from zephon.exec.checkpoint import lane_from_dict, lane_to_dict
 from zephon.exec.operator import Operator, RowError
 from zephon.exec.policies import Chain, Wrap
 from zephon.exec.towers import counted_at
@@ -54,15 +54,15 @@ def test_rows_and_states_depend_on_the_row_alone(name):
 def test_a_tower_goes_on_from_any_state_as_if_it_had_never_stopped(name, data, size):
     states, rows, before = whole(name)
     at = data.draw(st.integers(0, len(rows)) | st.sampled_from([len(rows), len(rows) - 1]))
-    state = lane_from_dict(0, json.loads(states[at]))
-    assert json.dumps(lane_to_dict(state)) == states[at]
+    state = lane_from_json(json.loads(states[at]))
+    assert json.dumps(lane_to_json(state)) == states[at]
     again, found, run = run_all(name, [size], state, rows=at, forget=data.draw(st.booleans()))
     assert found == rows[at:]
     assert again == states[at:]
     for mine, wanted in zip(run.floors(), before.floors(), strict=True):
         assert [c.tolist() for c in mine.counts] == [c.tolist() for c in wanted.counts]
     late = data.draw(st.integers(0, len(again) - 1))
-    once_more = lane_from_dict(0, json.loads(again[late]))
+    once_more = lane_from_json(json.loads(again[late]))
     assert run_all(name, [5], once_more, rows=at + late)[1] == rows[at + late :]
 
 
@@ -127,7 +127,7 @@ def test_other_records_than_before_are_noticed(monkeypatch):
 
     name = "flushed behind a packer, packed"
     states, _, _ = whole(name)
-    state = lane_from_dict(0, json.loads(states[len(states) // 2]))
+    state = lane_from_json(json.loads(states[len(states) // 2]))
     longer = partial(entry, Longer(), 2, Chain([HoldLast(2), Wrap(max_length=7)]))
     monkeypatch.setitem(TOWERS, name, (PACKED, [longer]))
     with pytest.raises(CheckpointError, match="in pairs gives other records in lane 0 than when"):
@@ -159,7 +159,7 @@ def test_rows_are_counted_at_the_bottom_and_tokens_at_the_top():
     name = "filtered above"
     states, rows, run = whole(name)
     for at in (1, len(rows) // 2, len(rows)):
-        state = lane_from_dict(0, json.loads(states[at]))
+        state = lane_from_json(json.loads(states[at]))
         counts = counted_at(state, 0)
         last = state.below.lane.last_draw
         assert counts.rows.sum() == last + 1

@@ -8,6 +8,7 @@ import pytest
 from tests.properties.recipes import packed, rows, rows_of
 from zephon.errors import CheckpointError
 from zephon.exec.checkpoint import content_digest
+from zephon.exec.lane_table import table_of, trees_of
 
 R, LANES = 24, 4
 
@@ -149,7 +150,9 @@ def test_lanes_that_are_not_where_another_part_says_are_refused():
 
 def test_lanes_that_differ_at_the_same_rows_are_refused():
     first, second = parts_of(8, R // 8)[:2]
-    second["lanes"]["0"]["last_draw"] += 1
+    trees = trees_of(second["lanes"])
+    trees[0]["last_draw"] += 1
+    second["lanes"] = table_of(trees)
     second["digest"] = content_digest(second)
     with pytest.raises(CheckpointError, match=r"hold lane 0 in different states \(6 and 6\)"):
         job().restore([first, second])

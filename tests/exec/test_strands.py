@@ -18,10 +18,10 @@ from tests.exec.by_hand import (
     token_lane,
     with_lost,
 )
+from tests.exec.lanes_written import lane_from_json, lane_to_json
 from tests.exec.policies.small import HoldLast, UpTo, Weighing
 from zephon.errors import CheckpointError
 from zephon.exec import lane_run
-from zephon.exec.checkpoint import lane_from_dict, lane_to_dict
 from zephon.exec.endings import is_barren, rows_lost
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.policies import Chain, Together, Wrap, token_merge
@@ -274,7 +274,7 @@ def push(run, lengths, sizes, *more):
 
 
 def written(run, rows):
-    return json.dumps(lane_to_dict(run.state_at(rows)))
+    return json.dumps(lane_to_json(run.state_at(rows)))
 
 
 def lane_settings(data):
@@ -306,7 +306,7 @@ def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(data, max_leng
         if whole.rows_placed > 60:
             return
     rows = data.draw(st.integers(0, len(wanted) - 1))
-    again = start(lane_from_dict(0, json.loads(wanted[rows])))
+    again = start(lane_from_json(json.loads(wanted[rows])))
     assert written(again, rows) == wanted[rows]
     for _ in push(again, lengths, sizes):
         again.forget_before(rows)
@@ -348,8 +348,8 @@ def test_every_policy_of_a_chain_goes_on_from_any_state(chain, data, sizes):
     for _ in run_to_the_end(whole, [1]):
         wanted += [written(whole, rows) for rows in range(len(wanted), whole.rows_placed + 1)]
     rows = data.draw(st.integers(0, len(wanted) - 1) | st.just(len(wanted) - 1))
-    state = lane_from_dict(0, json.loads(wanted[rows]))
-    assert json.dumps(lane_to_dict(state)) == wanted[rows]
+    state = lane_from_json(json.loads(wanted[rows]))
+    assert json.dumps(lane_to_json(state)) == wanted[rows]
     again = start(state)
     assert written(again, rows) == wanted[rows]
     for _ in run_to_the_end(again, sizes):
@@ -468,7 +468,7 @@ def there_and_again(data, lengths, parts, kept, sizes):
     for _ in feed(whole, [3]):
         wanted += [written(whole, rows) for rows in range(len(wanted), whole.rows_placed + 1)]
     rows = data.draw(st.integers(0, len(wanted) - 1) | st.just(len(wanted) - 1))
-    again = start(lane_from_dict(0, json.loads(wanted[rows])))
+    again = start(lane_from_json(json.loads(wanted[rows])))
     for _ in feed(again, sizes):
         pass
     assert [written(again, later) for later in range(rows, len(wanted))] == wanted[rows:]

@@ -18,11 +18,11 @@ from tests.exec.by_hand import (
     where,
     with_lost,
 )
+from tests.exec.lanes_written import lane_to_json
 from tests.exec.policies.small import HoldLast, Weighing
 from zephon.exec import entry as entries
 from zephon.exec import lane_run, relay
 from zephon.exec.assemble import Assembler, Naming
-from zephon.exec.checkpoint import lane_to_dict
 from zephon.exec.custom_steps import CustomStep
 from zephon.exec.entry import Entry
 from zephon.exec.morsel import TOKENS
@@ -258,7 +258,7 @@ def rows_of(name, run, count):
 
 
 def written(run, rows):
-    return json.dumps(lane_to_dict(run.state_at(rows)))
+    return json.dumps(lane_to_json(run.state_at(rows)))
 
 
 def run_all(name, sizes, state=None, *, rows=0, forget=False):

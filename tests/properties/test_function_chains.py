@@ -8,6 +8,7 @@ from itertools import islice
 import pytest
 
 from tests.properties.function_chains import CHAINS
+from zephon.exec.lane_table import trees_of
 from zephon.planner.compiler import compile_plan
 from zephon.planner.logical.custom import GROUP
 
@@ -70,8 +71,9 @@ def states(name, places):
 
 def group(state):
     """Number the 64 rows that were taken last: by an operator with memory, or of those drawn."""
-    lane = state["lanes"]["0"]
-    return lane["last_draw"] if "below" in lane else lane["last_draw"] // GROUP
+    lane = trees_of(state["lanes"])[0]
+    (last_draw,) = lane["last_draw"].tolist()
+    return last_draw if "below" in lane else last_draw // GROUP
 
 
 def borders(name, end):

@@ -268,7 +268,7 @@ def test_after_the_end_nothing_is_left():
 
 def test_a_state_whose_merge_is_damaged_is_refused():
     from zephon.exec.checkpoint import content_digest
-    from zephon.exec.saved_values import pack
+    from zephon.exec.lane_table import table_of, trees_of
 
     gone = (["merge"], ["merge", "live"], ["documents", "position"], ["log", "skipped"])
     wrong = (
@@ -282,13 +282,15 @@ def test_a_state_whose_merge_is_damaged_is_refused():
     _, whole = cut(mixed, 5)
     for names, value in [*((names, None) for names in gone), *wrong]:
         state = json.loads(json.dumps(whole))
-        place = state["lanes"]["0"]
+        trees = trees_of(state["lanes"])
+        place = trees[0]
         for name in names[:-1]:
             place = place[name]
         if value is None:
             del place[names[-1]]
         else:
-            place[names[-1]] = pack(np.array(value, np.int64))
+            place[names[-1]] = np.array(value, np.int64)
+        state["lanes"] = table_of(trees)
         state["digest"] = content_digest(state)
         with pytest.raises(CheckpointError, match="lane 0 of the checkpoint"):
             iter(mixed().restore(state))

@@ -1,6 +1,6 @@
 """States as documents: a dict of JSON values, or the same as bytes. Never pickle.
 
-What is written of a lane is in ``lane_states``.
+What is written of a lane is in ``lane_states``, that of all in ``lane_table``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import msgspec
 
 from zephon.errors import CheckpointError
 from zephon.exec.fingerprint import digest
-from zephon.exec.lane_states import lane_from_dict, lane_to_dict
 from zephon.io.formats.zstd_module import zstd
 
 __all__ = [
@@ -22,8 +21,6 @@ __all__ = [
     "VERSION",
     "content_digest",
     "from_any",
-    "lane_from_dict",
-    "lane_to_dict",
     "to_bytes",
 ]
 

@@ -166,7 +166,7 @@ class LaneHistory:
                 break
             tick = later
         wanted = [
-            arrivals.some((arrivals.ordinal >= tick.ordinal) & (arrivals.ordinal <= last_draw))
+            _within(arrivals, tick.ordinal, last_draw)
             for arrivals in self._log
             if len(arrivals) and arrivals.ordinal[0] <= last_draw
         ]
@@ -218,9 +218,15 @@ class LaneHistory:
         return np.concatenate([*held, *drawn])
 
 
+def _within(arrivals: Arrivals, first: int, last: int) -> Arrivals:
+    """Return the entries of some draws, whose numbers never fall."""
+    begin, end = np.searchsorted(arrivals.ordinal, (first, last + 1)).tolist()
+    return arrivals if end - begin == len(arrivals) else arrivals.some(slice(begin, end))
+
+
 def _joined(parts: list[Arrivals], tick: Tick) -> Arrivals:
     parts = [part for part in parts if len(part)]
     if not parts:
         merged = tick.merge is not None
         return Arrivals.none(measures=len(tick.known.measures), merged=merged)
-    return Arrivals.concat(parts)
+    return parts[0] if len(parts) == 1 else Arrivals.concat(parts)

@@ -1,4 +1,4 @@
-"""A lane's state as JSON values: what ``history`` remembers of it, and what lies under it.
+"""A lane's state as a tree of integers: what ``history`` remembers of it, and what lies under it.
 
 The file is long because it writes and reads one format, and checks all that it reads.
 """
@@ -17,58 +17,52 @@ from zephon.exec.arrivals import REASONS, Arrivals, Counts
 from zephon.exec.block import Known
 from zephon.exec.history import Below, LaneState, Tick
 from zephon.exec.kept_rows import Interval, KeptRows
+from zephon.exec.lane_table import Tree, Verbatim
 from zephon.exec.ledger import Account
 from zephon.exec.policies import AT_END, Held, Units
 from zephon.exec.policies.merge_point import MergePoint
-from zephon.exec.saved_values import MOST, flag, integers, pack, unpack, whole
+from zephon.exec.policies.policy import NO_INTS
+from zephon.exec.saved_values import DAMAGE, MOST, array, flag, integers, listed, whole
 from zephon.work.refs import Refs
 
 _MERGE_FIELDS = ("position", "base", "live")
 _COUNTS = ("rows", "tokens", "filtered", "dropped")
 _MOST_NARROW = np.iinfo(np.int32).max
-_DAMAGE = (
-    KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, MemoryError,
-    RecursionError,
-)  # fmt: skip
 _REF_FIELDS = ("component", "shard", "row", "pass_index", "ordinal", "child", "last_child")
 _WIDE_REFS = ("shard", "row", "ordinal")
 
 
-def lane_to_dict(state: LaneState) -> dict[str, Any]:
-    """Write one lane's state as JSON values."""
+def lane_to_dict(state: LaneState) -> Tree:
+    """Write one lane's state as a tree; its arrays are the state's own."""
     tick, log = state.tick, state.log
-    seqs = np.concatenate([np.empty(0, np.int64), *(held.units.seq for held in tick.stages)])
-    _, firsts, label = np.unique(seqs, return_index=True, return_inverse=True)
-    known = tick.known.take(firsts)
-    sizes = np.cumsum([len(held.units.seq) for held in tick.stages])
-    labels = np.split(label, sizes[:-1]) if len(sizes) else []
-    saved: dict[str, Any] = {
-        "rows": state.rows,
-        "last_draw": state.last_draw,
-        "ended": state.ended,
-        "tick": tick.ordinal,
-        "tick_rows": tick.rows,
+    known, labels = _distinct(tick)
+    saved: Tree = {
+        "rows": _one(state.rows),
+        "last_draw": _one(state.last_draw),
+        "ended": _one(state.ended),
+        "tick": _one(tick.ordinal),
+        "tick_rows": _one(tick.rows),
         "documents": _known_to_dict(known, merged=tick.merge is not None),
         "stages": [
             _stage_to_dict(held, label) for held, label in zip(tick.stages, labels, strict=True)
         ],
         "drawn": _counts_to_dict(tick.counts),
         "log": {
-            "ordinal": pack(log.ordinal),
-            "component": pack(log.component),
-            "length": pack(log.length),
-            "measures": [pack(measure) for measure in log.measures],
+            "ordinal": log.ordinal,
+            "component": log.component,
+            "length": log.length,
+            "measures": list(log.measures),
         },
     }
     if tick.merge is not None:
-        saved["log"]["skipped"] = [pack(each) for each in log.skipped]
-        saved["merge"] = {name: pack(getattr(tick.merge, name)) for name in _MERGE_FIELDS}
+        saved["log"]["skipped"] = list(log.skipped)
+        saved["merge"] = {name: getattr(tick.merge, name) for name in _MERGE_FIELDS}
     if state.stopped:
-        saved["stopped"] = True
+        saved["stopped"] = _one(value=True)
     if state.drawn is not None:
         saved["drawn_in_all"] = _counts_to_dict(state.drawn)
     if state.source is not None:
-        saved["source"] = state.source
+        saved["source"] = Verbatim(state.source)
     if state.below is not None:
         refs = Refs.empty() if log.refs is None else log.refs
         saved["log"]["refs"] = _refs_to_dict(refs)
@@ -86,7 +80,7 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
         merge = _merge_from_dict(saved["merge"]) if "merge" in saved else None
         log = _log_from_dict(saved["log"], merge)
         known = _known_from_dict(lane, saved["documents"], merge)
-        stages = tuple(_stage_from_dict(stage) for stage in saved["stages"])
+        stages = tuple(_stage_from_dict(stage) for stage in listed(saved, "stages"))
         labels = np.concatenate([np.empty(0, np.int64), *(held.units.seq for held in stages)])
         held = known.take(labels)
         _check_pieces([stage.units for stage in stages], held.length)
@@ -119,16 +113,30 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
             ),
             log=log,
             ended=flag(saved, "ended"),
-            source=saved.get("source"),
+            source=saved["source"].value if "source" in saved else None,
             drawn=in_all,
             stopped="stopped" in saved and flag(saved, "stopped"),
             below=below,
         )
-    except _DAMAGE as exc:
+    except DAMAGE as exc:
         raise CheckpointError(
             f"restore: lane {lane} of the checkpoint is damaged: {type(exc).__name__} {exc}; "
             "restore an earlier one"
         ) from exc
+
+
+def _distinct(tick: Tick) -> tuple[Known, list[NDArray[np.int64]]]:
+    """Return each document that policies hold once, and which of these each of their pieces is."""
+    parts = [held.units.seq for held in tick.stages]
+    seqs = np.concatenate([NO_INTS, *parts])
+    if not len(seqs):
+        return tick.known, parts
+    _, firsts, label = np.unique(seqs, return_index=True, return_inverse=True)
+    return tick.known.take(firsts), np.split(label, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def _one(value: int) -> NDArray[np.int64]:
+    return np.array([value], np.int64)
 
 
 def _check_log(log: Arrivals, tick: int, last_draw: int) -> None:
@@ -153,7 +161,7 @@ def _check_components(count: int, *columns: NDArray[np.int32]) -> None:
 
 
 def _counts_to_dict(counts: Counts) -> dict[str, Any]:
-    return {name: pack(getattr(counts, name)) for name in _COUNTS}
+    return {name: getattr(counts, name) for name in _COUNTS}
 
 
 def _counts_from_dict(saved: Mapping[str, Any]) -> Counts:
@@ -168,18 +176,18 @@ def _below_to_dict(below: Below) -> dict[str, Any]:
     merged = below.lane.tick.merge is not None
     saved: dict[str, Any] = {
         "lane": lane_to_dict(below.lane),
-        "final": below.final,
-        "intervals": pack(np.array([interval.first for interval in below.intervals], np.int64)),
-        "groups": pack(np.array([len(interval) for interval in below.intervals], np.int64)),
-        "snapshots": [interval.snapshot for interval in below.intervals],
-        "rows": pack(np.array(sizes, np.int64)),
+        "final": _one(below.final),
+        "intervals": np.array([interval.first for interval in below.intervals], np.int64),
+        "groups": np.array([len(interval) for interval in below.intervals], np.int64),
+        "snapshots": Verbatim([interval.snapshot for interval in below.intervals]),
+        "rows": np.array(sizes, np.int64),
         "documents": _known_to_dict(rows.known, merged=merged),
         "units": _units_to_dict(rows.units, rows.units.seq),
-        "totals": [pack(each) for each in below.account.totals],
-        "open": [pack(each) for each in below.account.open],
+        "totals": list(below.account.totals),
+        "open": list(below.account.open),
     }
     if below.weights is not None:
-        saved["weights"] = [pack(each.view(np.int64)) for each in below.weights.T.copy()]
+        saved["weights"] = [each.view(np.int64) for each in below.weights.T.copy()]
     return saved
 
 
@@ -190,15 +198,15 @@ def _below_from_dict(lane: int, saved: Mapping[str, Any]) -> Below:
     if len(units.seq) and int(units.seq.max()) >= len(known):
         raise ValueError("rows of documents that are not there")
     firsts, groups, sizes = (integers(saved, name) for name in ("intervals", "groups", "rows"))
-    snapshots = saved["snapshots"]
+    snapshots = saved["snapshots"].value
     _same_sizes(firsts, groups, snapshots)
     if int(groups.sum()) != len(sizes) or int(sizes.sum()) != len(units):
         raise ValueError("the groups of rows do not fit the rows")
     rows, stops = KeptRows(units, known), np.cumsum(sizes).tolist()
     parts = [rows.rows(a, b) for a, b in zip([0, *stops], stops, strict=False)]
     ends = np.cumsum(groups).tolist()
-    weights = [unpack(each).view(np.float64) for each in saved.get("weights", ())]
-    totals, open_ = ([unpack(each) for each in saved[name]] for name in ("totals", "open"))
+    weights = [array(each).view(np.float64) for each in listed(saved, "weights")]
+    totals, open_ = ([array(each) for each in listed(saved, name)] for name in ("totals", "open"))
     _same_sizes(*totals, under.tick.counts.rows)
     _same_sizes(*open_)
     if len(totals) != 4 or len(open_) != 4 or not np.isin(open_[2], range(len(totals[0]))).all():
@@ -218,21 +226,20 @@ def _below_from_dict(lane: int, saved: Mapping[str, Any]) -> Below:
 
 
 def _stage_to_dict(held: Held, label: NDArray[np.int64]) -> dict[str, Any]:
-    numbers = {name: pack(values) for name, values in held.numbers.items()}
-    return {**_units_to_dict(held.units, label), "numbers": numbers}
+    return {**_units_to_dict(held.units, label), "numbers": dict(held.numbers)}
 
 
 def _units_to_dict(units: Units, label: NDArray[np.int64]) -> dict[str, Any]:
     return {
-        "sizes": pack(np.diff(units.splits)),
-        "document": pack(label),
-        "start": pack(units.start),
-        "length": pack(units.length),
+        "sizes": np.diff(units.splits),
+        "document": label,
+        "start": units.start,
+        "length": units.length,
     }
 
 
 def _stage_from_dict(saved: Mapping[str, Any]) -> Held:
-    numbers = {name: unpack(values) for name, values in saved["numbers"].items()}
+    numbers = {name: array(values) for name, values in saved.get("numbers", {}).items()}
     return Held(_units_from_dict(saved), numbers)
 
 
@@ -248,23 +255,23 @@ def _units_from_dict(saved: Mapping[str, Any]) -> Units:
 
 def _known_to_dict(known: Known, *, merged: bool) -> dict[str, Any]:
     saved = {
-        "length": pack(known.length),
-        "measures": [pack(measure) for measure in known.measures],
+        "length": known.length,
+        "measures": list(known.measures),
         **_refs_to_dict(known.refs),
     }
-    return {**saved, "position": pack(known.position)} if merged else saved
+    return {**saved, "position": known.position} if merged else saved
 
 
 def _known_from_dict(lane: int, saved: Mapping[str, Any], merge: MergePoint | None) -> Known:
     refs, length = _refs_from_dict(lane, saved), integers(saved, "length", _MOST_NARROW)
     position = refs.ordinal if merge is None else integers(saved, "position")
-    measures = [unpack(measure) for measure in saved["measures"]]
+    measures = [array(measure) for measure in listed(saved, "measures")]
     _same_sizes(length, position, refs.ordinal, *measures)
     return Known(refs, length, position, _table(measures, len(length)))
 
 
 def _refs_to_dict(refs: Refs) -> dict[str, Any]:
-    return {name: pack(getattr(refs, name)) for name in _REF_FIELDS}
+    return {name: getattr(refs, name) for name in _REF_FIELDS}
 
 
 def _refs_from_dict(lane: int, saved: Mapping[str, Any]) -> Refs:
@@ -292,8 +299,8 @@ def _table(rows: Sequence[NDArray[np.int64]], width: int) -> NDArray[np.int64]:
 def _log_from_dict(saved: Mapping[str, Any], merge: MergePoint | None) -> Arrivals:
     ordinal = integers(saved, "ordinal")
     component = integers(saved, "component", _MOST_NARROW).astype(np.int32)
-    length = unpack(saved["length"])
-    measures = [unpack(measure) for measure in saved["measures"]]
+    length = array(saved["length"])
+    measures = [array(measure) for measure in listed(saved, "measures")]
     least = -max(REASONS) if merge is None else 0
     if len(length) and int(length.min()) < least:
         raise ValueError(f"a document of {length.min()} tokens")
@@ -301,7 +308,7 @@ def _log_from_dict(saved: Mapping[str, Any], merge: MergePoint | None) -> Arriva
         raise ValueError(f"a document of {length.max()} tokens")
     position, skipped = ordinal, []
     if merge is not None:
-        skipped = [unpack(each) for each in saved["skipped"]]
+        skipped = [array(each) for each in listed(saved, "skipped")]
         position = _positions(ordinal, component, merge, skipped)
     _same_sizes(ordinal, component, length, position, *measures)
     table, gaps = (_table(rows, len(length)) for rows in (measures, skipped))
@@ -314,7 +321,7 @@ def _same_sizes(*arrays: Sequence[Any] | NDArray[Any]) -> None:
 
 
 def _merge_from_dict(saved: Mapping[str, str]) -> MergePoint:
-    position, base, live = (unpack(saved[name]) for name in _MERGE_FIELDS)
+    position, base, live = (array(saved[name]) for name in _MERGE_FIELDS)
     if (position < 0).any() or (base < 0).any() or not np.isin(live, (0, 1)).all():
         raise ValueError("its merge stands nowhere")
     return MergePoint(position, base, live.astype(bool))

@@ -23,6 +23,7 @@ class Lasting:
     def __init__(self, value: dict[str, Any] | list[Any]) -> None:
         self._value = value
         self._plain = set[int]()  # lists and dicts without any within
+        self._of_plain = set[int]()  # lists of such lists, such as what is known of each shard
         self._look_at(value)
 
     @cached_property
@@ -40,12 +41,17 @@ class Lasting:
             self._plain.add(id(value))
         for each in inner:
             self._look_at(each)
+        lists = inner and len(inner) == len(value) and all(isinstance(v, list) for v in inner)
+        if lists and isinstance(value, list) and all(id(each) in self._plain for each in inner):
+            self._of_plain.add(id(value))
 
     def _copied(self, value: Any) -> Any:
         if not isinstance(value, _INNER):
             return value
         if id(value) in self._plain:
             return value.copy()
+        if id(value) in self._of_plain:
+            return list(map(list.copy, value))
         if isinstance(value, dict):
             return {key: self._copied(each) for key, each in value.items()}
         return [self._copied(each) for each in value]

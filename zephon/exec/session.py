@@ -8,15 +8,18 @@ from functools import partial
 from typing import Any
 
 from zephon.errors import CheckpointError, PlanError
-from zephon.exec.checkpoint import FORMAT, VERSION, content_digest, lane_from_dict, lane_to_dict
+from zephon.exec.checkpoint import FORMAT, VERSION, content_digest
 from zephon.exec.delivery import Position
 from zephon.exec.engine import Engine, Identity
 from zephon.exec.fingerprint import recipe_of
+from zephon.exec.lane_states import lane_from_dict, lane_to_dict
+from zephon.exec.lane_table import table_of, trees_of
 from zephon.exec.lanes import Topology, make_topology
 from zephon.exec.launch import assembly_of, launch, tokenizers_of
 from zephon.exec.priming import prime
 from zephon.exec.recipe_changes import changes, refuse_unless
 from zephon.exec.saved_positions import position_from_dict, position_to_dict
+from zephon.exec.saved_values import flag, whole
 from zephon.exec.state_parts import refuse_missing
 from zephon.exec.tokenizers import Tokenizer
 from zephon.options import RuntimeOptions
@@ -133,11 +136,11 @@ def open_engine(
             RuntimeWarning,
             stacklevel=4,
         )
-    saved = restored["lanes"]
+    saved = trees_of(restored["lanes"])
     own = topology.own_lanes()
-    refuse_missing([lane for lane in own if str(lane) not in saved], saved)
-    states = {lane: lane_from_dict(lane, saved[str(lane)]) for lane in own}
-    rows = {int(lane): each["rows"] for lane, each in saved.items() if not each["ended"]}
+    refuse_missing([lane for lane in own if lane not in saved], list(saved))
+    states = {lane: lane_from_dict(lane, saved[lane]) for lane in own}
+    rows = {lane: whole(each, "rows") for lane, each in saved.items() if not flag(each, "ended")}
     where = position_from_dict(restored["position"], topology, states, rows, allow)
     return start(where, states)
 
@@ -166,7 +169,7 @@ def state_of(engine: Engine) -> dict[str, Any]:
         **{name: value.copy() for name, value in lasting.items()},
         "lane_count": topology.lanes,
         "position": position_to_dict(position, topology),
-        "lanes": {str(lane): lane_to_dict(at) for lane, at in lanes.items()},
+        "lanes": table_of({lane: lane_to_dict(at) for lane, at in lanes.items()}),
     }
     known = {name: value.digest for name, value in lasting.items()}
     return {**state, "digest": content_digest(state, known)}

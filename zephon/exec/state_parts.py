@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zephon.errors import CheckpointError
 from zephon.exec.checkpoint import content_digest, from_any
-from zephon.exec.saved_values import told
+from zephon.exec.lane_table import Tree, table_of, trees_of
+from zephon.exec.saved_values import told, whole
 
 _OF_RANKS = frozenset(
     {"position", "lanes", "ended", "digest", "library", "polars", "tokenizer_backends"}
@@ -130,24 +131,19 @@ def _turns(positions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _lanes(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    said_by: dict[str, int] = {}
-    for number, lane, saved in _each_lane(parts):
-        if lane not in found:
-            found[lane], said_by[lane] = saved, number
-        elif found[lane] != saved:
-            _refuse_lane(int(lane), (said_by[lane], found[lane]), (number, saved))
-    return dict(sorted(found.items(), key=lambda each: int(each[0])))
-
-
-def _each_lane(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, Any]]:
+    found: dict[int, Tree] = {}
+    said_by: dict[int, int] = {}
     for number, part in enumerate(parts):
-        for lane, saved in part["lanes"].items():
-            yield number, lane, saved
+        for lane, tree in trees_of(part["lanes"]).items():
+            if lane not in found:
+                found[lane], said_by[lane] = tree, number
+            elif table_of({lane: tree}) != table_of({lane: found[lane]}):
+                _refuse_lane(lane, (said_by[lane], found[lane]), (number, tree))
+    return table_of(found)
 
 
-def _refuse_lane(lane: int, one: tuple[int, Any], other: tuple[int, Any]) -> None:
-    rows = [each[1]["rows"] for each in (one, other)]
+def _refuse_lane(lane: int, one: tuple[int, Tree], other: tuple[int, Tree]) -> None:
+    rows = [whole(each[1], "rows") for each in (one, other)]
     how = "in different states" if rows[0] == rows[1] else "at different rows"
     raise CheckpointError(
         f"restore: parts {one[0]} and {other[0]} hold lane {lane} {how} ({rows[0]} and {rows[1]}); "
@@ -161,15 +157,14 @@ def _ended(parts: Sequence[Mapping[str, Any]]) -> bool:
     return all(ended) if "turns" in parts[0]["position"] else any(ended)
 
 
-def refuse_missing(missing: Sequence[int], saved: Mapping[str, Any]) -> None:
+def refuse_missing(missing: Sequence[int], there: Sequence[int]) -> None:
     """Refuse a checkpoint that lacks lanes that a rank runs.
 
     Raises:
         CheckpointError: there are such.
     """
     if missing:
-        held = told("lane", [int(lane) for lane in saved])
         raise CheckpointError(
             f"restore: the checkpoint lacks {told('lane', missing)}, which this rank runs; it "
-            f"holds {held}: pass the parts of all ranks, restore([part, part, ...])"
+            f"holds {told('lane', there)}: pass the parts of all ranks, restore([part, part, ...])"
         )
