@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import packing, shuffle_memory, training
+from benchmarks import checkpoint, packing, restore, resumable, shuffle_memory, training
 from benchmarks.__main__ import line
 from benchmarks.delivered import Counts, Delivered, count_plainly
 from benchmarks.jobs import JOBS, WRAP, Job, contenders
@@ -64,7 +65,8 @@ def test_a_failing_contender_says_why() -> None:
 def test_the_harness_imports_no_library() -> None:
     """A child's peak memory includes what its parent held when it started the child."""
     program = (
-        "import benchmarks.__main__, benchmarks.shuffle_memory; "
+        "import benchmarks.__main__, benchmarks.shuffle_memory, benchmarks.checkpoint, "
+        "benchmarks.restore, benchmarks.resumable; "
         "print(*(m for m in sys.modules if m in {'numpy', 'zephon'}))"
     )
     assert start(python(program))[0].split() == []
@@ -210,3 +212,62 @@ def test_the_memory_of_a_shuffle_is_beside_its_tokens() -> None:
     grown = Reading(tokens=1, seconds=1.0, first_batch=0.1, imports_kb=0, peak_kb=1_050_000)
     found = shuffle_memory.line(place, 5_000_000, {"without": [READING], "shuffled": [grown]})
     assert found.endswith("| 20.0 | 1024 [1024 to 1024] | 1075 [1075 to 1075] | +51 | 2.6x |")
+
+
+def test_saving_is_timed_after_each_of_some_batches(corpus: Path) -> None:
+    found = checkpoint.saved(replace(checkpoint.CASES["best_fit"], batches=20), corpus)
+    assert {len(found[name]) for name in ("seconds", "processor", "bytes_seconds")} == {15}
+    assert found["bytes"] < found["json"] < 100_000
+    theirs = {"seconds": [0.5], "processor": [0.4], "json": 2_000_000}
+    cells = [each.strip() for each in checkpoint.line("wrap", [found], theirs).split("|")]
+    assert cells[-4:-1] == ["500.0 [500.0 to 500.0]", "400.0 [400.0 to 400.0]", "2,000"]
+    assert checkpoint.line("wrap", [found], None).count("|") == 10
+
+
+@pytest.mark.parametrize("name", restore.CASES)
+def test_a_restore_is_timed_up_to_the_batch_that_follows(
+    name: str, corpus: Path, tmp_path: Path
+) -> None:
+    case = restore.CASES[name]
+    positions = (50_000, 400_000)  # in the second pass
+    restore.reach(case, corpus, tmp_path, positions)
+    found = [restore.restore(case, corpus, tmp_path, position) for position in positions]
+    assert [each["same"] for each in found] == [True, True]
+    assert restore.line("a job", positions[0], found, []).startswith("| a job | 50,000 | 0.")
+    (tmp_path / "50000").write_bytes((tmp_path / "400000").read_bytes())
+    other = restore.restore(case, corpus, tmp_path, 50_000)
+    with pytest.raises(ValueError, match="at 50,000: zephon goes on with another batch"):
+        restore.line("a job", 50_000, [other], [])
+
+
+def test_without_histories_a_run_gives_the_same(corpus: Path) -> None:
+    """In a process of its own, since it takes them from every lane of the process."""
+    program = f"""
+from pathlib import Path
+from benchmarks import resumable
+from benchmarks.jobs import JOBS
+from benchmarks.ours import batches, described
+
+def told():
+    for name in ("token_lists_275", "token_lists_best_fit", "token_lists_shuffle"):
+        ran = batches(described(JOBS[name], Path({str(corpus)!r})))
+        yield [(batch.ids, batch.to_training()["input_ids"].tolist()) for batch in ran]
+
+with_histories = list(told())
+resumable.leave_out_histories()
+print(list(told()) == with_histories, min(map(len, with_histories)) > 10)
+"""
+    assert start(python(program))[0].split() == ["True", "True"]
+
+
+def test_all_tokens_of_a_pass_are_delivered_or_accounted_for(corpus: Path) -> None:
+    found = resumable.counted(resumable.COUNTED["best_fit"], corpus)
+    assert 0 < found["delivered"] < found["tokens"]
+    assert found["delivered"] + sum(found["dropped"].values()) == found["tokens"]
+    assert resumable.told({"tokens": 9, "delivered": 6, "dropped": {"why": 3}}) == "3 (3 why)"
+
+
+def test_pairs_are_compared_by_the_interval_of_their_median() -> None:
+    found = {"with": [1.0 + n / 100 for n in range(15)], "without": [1.0] * 15}
+    assert resumable.line("a job", found).startswith("| a job | 1.070 [1.030 to 1.110] | 1.07 ")
+    assert resumable.interval([1.0, 2.0, 3.0]) == (1.0, 3.0)
