@@ -16,6 +16,7 @@ import pytest
 
 from tests.custom_sources import Stateful, all_samples, numbered
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource, __version__, cli
+from zephon.exec import recipe_changes
 from zephon.exec.checkpoint import content_digest, to_bytes
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "checkpoint"
@@ -98,7 +99,8 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(run, name):
+def test_what_is_printed(run, name, monkeypatch):
+    monkeypatch.setattr(recipe_changes, "_NOT_YET", frozenset())
     action, states = PRINTED[name]
     code, out, err = run(action, *states())
     assert (code, err) == (1 if action == "diff" else 0, "")

@@ -14,11 +14,17 @@ def test_other_weights():
     ]
 
 
+def test_weights_are_told_as_exactly_as_they_must_be():
+    third = 1 / 3
+    found = told({"weights": {"a": third, "b": 2 / 3}}, {"weights": {"a": 0.3333, "b": 0.6667}})
+    assert found[0] == ("weight of 'a'", "0.3333333333333333", "0.3333", "weights")
+
+
 def test_a_dataset_that_is_drawn_no_more_is_a_matter_of_weights():
     gone, back = {"weights": {"a": 1, "b": 0}}, {}
     assert told(gone, back) == [
-        ("weight of 'a'", "1.0", "0.5", "weights"),
-        ("weight of 'b'", "0.0", "0.5", "weights"),
+        ("weight of 'a'", "1", "0.5", "weights"),
+        ("weight of 'b'", "0", "0.5", "weights"),
         ("dataset 'b'", "never drawn", "drawn", "weights"),
     ]
     assert told(back, gone)[-1] == ("dataset 'b'", "drawn", "never drawn", "weights")

@@ -141,7 +141,8 @@ def lines(found: Sequence[Change]) -> list[str]:
     for word in WORDS:
         group = [change for change in shown if change.word == word]
         if group:
-            written.append(f"  allow={{{word!r}}} lets through ({_MEANING[word]}):")
+            when = "is not there yet, and will let" if word in _NOT_YET else "lets"
+            written.append(f"  allow={{{word!r}}} {when} through ({_MEANING[word]}):")
             written += [f"    {change}" for change in group]
     if len(may) > len(shown):
         words = {change.word for change in may[room:]}

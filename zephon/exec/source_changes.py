@@ -113,7 +113,10 @@ def _weight_changes(
         for name in kept.names:
             was, now = (source["weights"].get(name, 0) for source in (before, after))
             if was != now:
-                yield Change(f"weight of {name!r}", shown(was), shown(now), "weights")
+                told = (f"{was:.4g}", f"{now:.4g}")
+                if told[0] == told[1]:  # they differ further on
+                    told = (repr(was), repr(now))
+                yield Change(f"weight of {name!r}", *told, "weights")
     for name in kept.names:
         drawn, draws = (name in source["rules"] for source in (before, after))
         if drawn != draws:
