@@ -246,7 +246,11 @@ class Pipeline(Steps):
         return self
 
     def accounting(self) -> dict[str, Any]:
-        """Count, per component, rows drawn and tokens made, delivered, held and dropped."""
+        """Count, per component, rows drawn and tokens made, delivered, held and dropped.
+
+        Each component tells the same under ``"lanes"`` of every lane that this rank runs. Ranks may
+        share lanes, and then say the same of them: whoever adds up ranks takes each lane once.
+        """
         engine = self._engine
         if engine is None or self._restored is not None:
             engine = self._launch(self._restored)

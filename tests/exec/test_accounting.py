@@ -13,6 +13,9 @@ from tests.written import dataset, pipeline, texts_to_tokens
 from zephon import Dataset, InMemoryShard, Pipeline
 
 NAMES = ("prose", "code")
+SUMS = (
+    "rows_drawn", "rows_filtered", "rows_dropped", "tokens_made", "tokens_delivered", "tokens_held",
+)  # fmt: skip
 MODES = {
     "one lane": {},
     "three lanes": {"canonical_replicas": 3},
@@ -32,10 +35,17 @@ def job(seed=1, **settings):
 
 def balanced(account):
     for part in account.values():
-        dropped = sum(part["tokens_dropped"].values())
-        assert part["tokens_made"] == part["tokens_delivered"] + part["tokens_held"] + dropped
-        assert min(part["rows_drawn"], part["tokens_held"], part["tokens_delivered"]) >= 0
-        assert all(count > 0 for count in part["tokens_dropped"].values())
+        for told in (part, *part["lanes"].values()):
+            dropped = sum(told["tokens_dropped"].values())
+            assert told["tokens_made"] == told["tokens_delivered"] + told["tokens_held"] + dropped
+            assert min(told["rows_drawn"], told["tokens_held"], told["tokens_delivered"]) >= 0
+            assert all(count > 0 for count in told["tokens_dropped"].values())
+        for key in SUMS:
+            assert part[key] == sum(lane[key] for lane in part["lanes"].values())
+        dropped = Counter()
+        for lane in part["lanes"].values():
+            dropped.update(lane["tokens_dropped"])
+        assert part["tokens_dropped"] == dropped
     return account
 
 
@@ -146,7 +156,12 @@ def test_before_the_first_batch_nothing_is_drawn():
         "tokens_held": 0,
         "tokens_dropped": {},
     }
-    assert job().accounting() == dict.fromkeys(NAMES, nothing)
+    found = job(canonical_replicas=3).accounting()
+    assert list(found) == list(NAMES)
+    assert all(
+        part == {**nothing, "lanes": {0: nothing, 1: nothing, 2: nothing}}
+        for part in found.values()
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -225,6 +240,34 @@ def test_ranks_together_account_for_the_whole():
     for key in ("rows_drawn", "tokens_made", "tokens_delivered"):
         for name in NAMES:
             assert sum(part[name][key] for part in parts) == wanted[name][key]
+
+
+@pytest.mark.filterwarnings("ignore:rank .* ends where")
+@pytest.mark.parametrize("degree", [2, 3, 6, 12])
+def test_ranks_that_share_lanes_say_the_same_of_them(degree):
+    """Whoever takes each lane once has what one rank with all lanes says."""
+    share = 12 // degree
+    by_rank = []
+    for group in range(degree):
+        pipe = job(
+            max_length=29, microbatch=1, **MODES["steps"], dp_degree=degree, dp_group_id=group
+        )
+        items = iter(pipe)
+        for _ in range(3 * share):
+            next(items)
+        by_rank.append(balanced(pipe.accounting()))
+        items.close()
+    one = job(max_length=29, microbatch=1, **MODES["steps"])
+    items = iter(one)
+    for _ in range(36):
+        next(items)
+    wanted = balanced(one.accounting())
+    for name in NAMES:
+        found = {}
+        for account in by_rank:
+            for lane, told in account[name]["lanes"].items():
+                assert found.setdefault(lane, told) == told
+        assert found == wanted[name]["lanes"]
 
 
 def test_splits_count_their_row_once(tokenizer_file):

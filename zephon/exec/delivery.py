@@ -19,12 +19,14 @@ class Position:
 
     step, delivered: with a global batch, the step and the rows of this rank's share handed out.
     rows: without one, the rows handed out of each lane. turn: without one, whose turn is next.
+    ended: somebody asked for what follows, and there is nothing.
     """
 
     step: int = 0
     delivered: int = 0
     rows: Mapping[int, int] = field(default_factory=dict)
     turn: int = 0
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

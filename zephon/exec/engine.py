@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -93,7 +94,7 @@ class Engine:
             lane: self.lane_at(lane, (states or {}).get(lane)) for lane in topology.own_lanes()
         }
         self.last_step = self._known_steps()
-        self.finished = False
+        self.finished = start.ended or self.cut_short
         self.token_floor = self._token_floor()
         self._weights = WeightsInForce(components)
         self._stopped = False
@@ -107,6 +108,8 @@ class Engine:
         Raises:
             ExecutionError: the run was stopped from outside, or goes on in a forked process.
         """
+        if self._start.ended and not self._stopped:
+            return
         ended = False
         try:
             yield from self._delivering()
@@ -123,7 +126,11 @@ class Engine:
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"
             )
         self.finished = True
-        if self.last_step is None and not self.cut_short:
+        if self.cut_short:  # whoever goes on may take more
+            return
+        with self._lock:
+            self._delivered = replace(self._delivered, ended=True)
+        if self.last_step is None:
             endings.warn_of_uneven(self.topology, self.lanes.values(), self._delivered.step)
 
     def _delivering(self) -> Iterator[BatchRows]:
@@ -193,10 +200,12 @@ class Engine:
         """Return what was handed to the caller, and each lane's state there."""
         with self._lock:
             position = self._delivered
+        # What ranks that share steps drew after the last one depends on how far ahead they ran.
+        at_end = position.ended and self.topology.global_batch_size is None
         states = {}
         for lane, run in self.lanes.items():
             with run.lock:
-                states[lane] = run.state_at(self.rows_delivered(position, lane))
+                states[lane] = run.state_at(self.rows_delivered(position, lane), at_end=at_end)
         return position, states
 
     def lane_at(self, lane: int, state: LaneState | None) -> LaneRun:

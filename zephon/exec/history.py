@@ -92,6 +92,7 @@ class LaneHistory:
     """Ticks, arrivals and finished rows that some undelivered position may still need."""
 
     def __init__(self, first: Tick, delivered: int = 0) -> None:
+        self._begun = first.rows  # rows that were finished before the first tick
         self._delivered = delivered  # rows, some of which may have to come once more
         self._ticks: deque[Tick] = deque([first])
         self._log: deque[Arrivals] = deque()
@@ -100,6 +101,7 @@ class LaneHistory:
         self._ended_at: int | None = None  # rows finished before the end of the lane
         self._stopped: int | None = None  # the draw of which a part alone came
         self._drawn: Counts | None = None  # in all, once a lane that merges strands has ended
+        self._before = first.ordinal - 1
         self.rows = first.rows
 
     @property
@@ -157,12 +159,12 @@ class LaneHistory:
 
         Args:
             rows: how many.
-            at_end: these are all, and whoever had them knows that no draw follows.
+            at_end: no other is to be delivered, and whoever had them knows that no draw follows.
         """
         last_draw = self._last_draw if at_end else self.finished_by(rows)
         tick = self._ticks[0]
         for later in self._ticks:
-            if later.ordinal > last_draw:
+            if later.ordinal > last_draw or later.rows > rows:
                 break
             tick = later
         wanted = [
@@ -178,7 +180,7 @@ class LaneHistory:
             log=_joined(wanted, tick),
             ended=ended,
             drawn=self._drawn if ended else None,
-            stopped=rows > self.rows or (rows > 0 and self._finished_by(rows) > last_draw),
+            stopped=rows > self.rows or self._finished_by(rows) > last_draw,
         )
 
     def forget_before(self, rows: int) -> None:
@@ -198,14 +200,14 @@ class LaneHistory:
         Of a draw that gave a part of its documents no state knows: who goes on from one of its
         rows draws it again, and skips the rows that are delivered.
         """
-        if rows == 0:
-            return -1
         if self.rows < rows <= self._delivered:
             return self._last_draw
         last_draw = self._finished_by(rows)
         return last_draw if self._stopped is None else min(last_draw, self._stopped - 1)
 
     def _finished_by(self, rows: int) -> int:
+        if rows <= self._begun:
+            return self._before
         for first, draws in self._finishing:
             if rows <= first + len(draws):
                 return int(draws[rows - 1 - first])

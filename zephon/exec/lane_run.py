@@ -45,7 +45,9 @@ class Feed(Protocol):
         """Give unread documents of the lane above their tokens."""
         ...
 
-    def state_at(self, state: LaneState, also: NDArray[np.int64], /) -> Below:
+    def state_at(
+        self, state: LaneState, also: NDArray[np.int64], /, *, at_end: bool = False
+    ) -> Below:
         """Say what lies under the lane above."""
         ...
 
@@ -254,11 +256,11 @@ class LaneRun:
         Args:
             rows: how many; whoever asks from another thread holds ``lock``.
             also: draws whose documents will be wanted besides.
-            at_end: these are all rows, and whoever had them knows that the lane has ended.
+            at_end: as in ``LaneHistory.state_at``; the lane has ended.
         """
         state = self.history.state_at(rows, at_end=at_end)
         if self.below is not None:
-            return replace(state, below=self.below.state_at(state, also))
+            return replace(state, below=self.below.state_at(state, also, at_end=at_end))
         if self.strands is not None:
             return state
         return replace(state, source=self.intakes[0].stream.state_at(state.tick.ordinal))

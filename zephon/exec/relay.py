@@ -152,12 +152,13 @@ class Relay:
                     )
                 held.fill(unread[mine], block, found)
 
-    def state_at(self, state: LaneState, also: NDArray[np.int64]) -> Below:
+    def state_at(self, state: LaneState, also: NDArray[np.int64], *, at_end: bool = False) -> Below:
         """Say what lies under the lane above.
 
         Args:
             state: of that lane.
             also: groups whose documents will be wanted besides those that ``state`` names.
+            at_end: both lanes have ended, whether or not a last group came of it.
         """
         following = state.last_draw + 1
         final = self._final is not None and self._final == state.last_draw
@@ -173,7 +174,7 @@ class Relay:
         found = [self._intervals[span].until(lasts[span] + 1) for span in sorted(lasts)]
         rows = self._rows if final else following * GROUP
         with self.lower.lock:
-            lower = self.lower.state_at(rows, _documents(found), at_end=final)
+            lower = self.lower.state_at(rows, _documents(found), at_end=final or at_end)
         weights = self.groups.weights(state.tick.ordinal, following)
         account = self.ledger.at(state.last_draw)
         return Below(lower, tuple(found), final, weights, account)

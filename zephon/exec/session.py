@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -142,7 +143,8 @@ def open_engine(
     states = {lane: lane_from_dict(lane, saved[lane]) for lane in own}
     rows = {lane: whole(each, "rows") for lane, each in saved.items() if not flag(each, "ended")}
     where = position_from_dict(restored["position"], topology, states, rows, allow)
-    return start(where, states)
+    # Data that were added, or other ends, may give an ended run more.
+    return start(replace(where, ended="ended" in restored and not found), states)
 
 
 def _other_polars(restored: Mapping[str, Any], identity: Identity) -> str:
@@ -170,6 +172,7 @@ def state_of(engine: Engine) -> dict[str, Any]:
         "lane_count": topology.lanes,
         "position": position_to_dict(position, topology),
         "lanes": table_of({lane: lane_to_dict(at) for lane, at in lanes.items()}),
+        **({"ended": True} if position.ended else {}),
     }
     known = {name: value.digest for name, value in lasting.items()}
     return {**state, "digest": content_digest(state, known)}
