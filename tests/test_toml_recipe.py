@@ -157,6 +157,15 @@ def test_the_same_calls_have_the_same_fingerprint(folder, chain):
     assert mirrored.collect(3) == called.collect(3)
 
 
+def test_options_of_stages_are_numbered(folder):
+    text = """
+    [options]
+    runner = "threads"
+    per_stage_runner = {{ 0 = "inline" }}
+    """
+    assert "runner=inline" in made(folder, text).explain()
+
+
 def test_a_source_with_everything_that_is_nested(folder):
     text = """
     [source.schedule]
@@ -219,6 +228,8 @@ def test_every_call_gives_a_new_pipeline(folder):
         ("[[steps]]\nfilter = 'score >'", "is no expression in SQL"),
         ("[[steps]]\nfilter = 'scor > 1'", "no field 'scor'; did you mean 'score'?"),
         ("[[steps]]\nfilter = 'AVG(score) > 1'", "looks at each row by itself"),
+        ("[[steps]]\nfilter = '" + "score > 0 AND " * 200 + "score > 0'", "at most 2,000 char"),
+        ("[options]\nper_stage_runner = { a = 'inline' }", "must have stage numbers as keys"),
         ("[options]\nglobal_batch = 8", "[options]: options: unknown option 'global_batch'"),
         ("[[datasets]]\nname = 'c'", "[[datasets]] 3: missing a required argument: 'path'"),
         ("[[datasets]]\nname = 'c'\npth = 'x'", "[[datasets]] 3: there is no argument 'pth'"),

@@ -29,10 +29,14 @@ from zephon.work import (
 
 _TABLES = ("datasets", "source", "steps", "options")
 _PYTHON_ONLY = ("map_transform", "map_batch", "add_op", "stateful_transform")
+_OF_STAGES = ("per_stage_runner", "per_stage_prefetch")
 _CALLS = tuple(name for name in dir(Steps) if not name.startswith("_"))
 
 # a query inside an expression opens the files that it names while it is read
 _QUERY = re.compile(r"(?<![A-Za-z_])(select|from)(?![A-Za-z0-9_])", re.IGNORECASE)
+_LONGEST = (
+    2000  # Polars walks expressions recursively, and ends the process where they are too deep
+)
 
 
 class TomlRecipe:
@@ -59,7 +63,7 @@ class TomlRecipe:
         for number, step in enumerate(self._list_of("steps"), 1):
             where = f"[[steps]] {number}"
             self._made(where, lambda step=step: _add_step(pipeline, step))
-        self._made("[options]", lambda: pipeline.options(**self._table("options")))
+        self._made("[options]", lambda: pipeline.options(**_options(self._table("options"))))
         return pipeline
 
     @cached_property
@@ -107,6 +111,15 @@ def _source_of(datasets: list[Dataset], table: dict[str, Any]) -> StaticMixtureW
     if "datasets" in given:
         raise PlanError("datasets are tables of their own; write [[datasets]]")
     return _called(StaticMixtureWorkSource, {"datasets": datasets, **given})
+
+
+def _options(table: dict[str, Any]) -> dict[str, Any]:
+    """Give the options; keys of stages are numbers, which TOML writes as text."""
+    found = dict(table)
+    for name in _OF_STAGES:
+        if isinstance(found.get(name), dict):
+            found[name] = {int(k) if k.isdecimal() else k: v for k, v in found[name].items()}
+    return found
 
 
 def _nested(key: str, table: dict[str, Any]) -> dict[str, Any]:
@@ -187,6 +200,11 @@ def _expression(text: Any) -> Any:
 
     if not isinstance(text, str):
         raise PlanError(f"expected an expression in SQL, got {text!r:.80}; write it as text")
+    if len(text) > _LONGEST:
+        raise PlanError(
+            f"an expression must have at most {_LONGEST:,} characters, got {len(text):,}; use a "
+            "Python recipe"
+        )
     if _QUERY.search(text):
         raise PlanError(
             f"{text!r:.200} has the word SELECT or FROM, and queries are not read here; leave it "

@@ -119,11 +119,11 @@ def stretches(
 
 def _cut_places(cuts: int, steps: int, choose: Choose) -> list[tuple[int, bool]]:
     """Choose steps, and whether the cut lies inside each or before it; ascending."""
-    places: set[tuple[int, bool]] = set()
-    for number in range(cuts):
-        inside = number % 2 == 1 and choose(4) > 0
-        if steps > 1 and not inside:
-            places.add((1 + choose(steps - 1), False))
-        elif steps:
-            places.add((choose(steps), True))
+    places: list[tuple[int, bool]] = []
+    for number in range(cuts if steps else 0):
+        inside = steps == 1 or (number % 2 == 1 and choose(4) > 0)
+        free = [(step, inside) for step in range(steps) if (step, inside) not in places]
+        free = [place for place in free if place != (0, False)]
+        if free:
+            places.append(free[choose(len(free))])
     return sorted(places)

@@ -29,7 +29,7 @@ class Manner:
 
     ranks: D. microbatch: rows of a batch; None where the recipe makes no batches. runner,
     memory_budget: as ``Pipeline.options`` takes them; None for the recipe's own. as_bytes: how
-    checkpoints are taken.
+    checkpoints are taken. validated: operators of the user were tried on made-up records before.
     """
 
     ranks: int
@@ -37,6 +37,7 @@ class Manner:
     runner: str | None = None
     memory_budget: str | None = None
     as_bytes: bool = False
+    validated: bool = True
 
 
 @dataclass(slots=True)
@@ -110,6 +111,8 @@ def _on_rank(pipeline: Pipeline, manner: Manner, rank: int) -> Pipeline:
     settings: dict[str, Any] = {"runner": manner.runner, "memory_budget": manner.memory_budget}
     if manner.runner is not None:
         settings["per_stage_runner"] = {}
+    if manner.validated or rank:
+        settings["auto_validation"] = "off"
     pipeline.options(
         **{name: value for name, value in settings.items() if value is not None},
         world_size=manner.ranks,
