@@ -9,6 +9,9 @@ they were when it was first described: what it keeps while it runs does not make
 What cannot be told is ``opaque``: of a function without source only the name is known, of any other
 value its type, and a warning says so once for each.
 
+A text of more than a word may be a secret, or of the data, so it is known by its digest; so is what
+would take much room in every checkpoint.
+
 The file is long because functions hold values and values hold functions: each describes the other.
 """
 
@@ -34,6 +37,8 @@ from zephon.qualified_names import qualified_name
 _SIMPLE = (type(None), bool, int, float, str, bytes)
 _CONSTANT = (*_SIMPLE, tuple, frozenset, functools.partial)
 _CONTAINERS = (list, dict, set, np.ndarray)
+_UNITS = ("characters", "bytes")
+_LONGEST_WORD, _LONGEST_VALUE = 16, 1_000
 _warned: set[str] = set()
 _first_seen: dict[int, tuple[weakref.ref[Any], dict[str, Any]]] = {}
 
@@ -171,7 +176,29 @@ def _qualified_name(function: Any) -> str:
 
 
 def _value(value: Any, around: tuple[object, ...]) -> Any:
-    """Describe what a function closes over or is given."""
+    """Describe what a function closes over or is given, as long as that is short."""
+    if isinstance(value, str | bytes) and len(value) > _LONGEST_WORD:
+        return _digested(f"{len(value):,} {_UNITS[isinstance(value, bytes)]}", value)
+    found = _whole_value(value, around)
+    if isinstance(found, list) or (isinstance(found, dict) and found.keys() == {"set"}):
+        text = json.dumps(found, sort_keys=True)
+        if len(text) > _LONGEST_VALUE:
+            return _digested(f"{type(value).__name__} of {len(value):,}", text)
+    return found
+
+
+def _digested(what: str, content: str | bytes) -> dict[str, str]:
+    """Say how much there is, and the digest of it."""
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return {"text": what, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _key(key: object) -> str:
+    text = repr(key)
+    return text if len(text) <= _LONGEST_WORD + 2 else _digested("", text)["sha256"]
+
+
+def _whole_value(value: Any, around: tuple[object, ...]) -> Any:
     if isinstance(value, float | bytes):
         return repr(value)
     if isinstance(value, _SIMPLE):
@@ -182,7 +209,7 @@ def _value(value: Any, around: tuple[object, ...]) -> Any:
         return [_value(each, (*around, value)) for each in value]
     if isinstance(value, dict):
         inside = (*around, value)
-        return sorted([repr(key), _value(each, inside)] for key, each in value.items())
+        return sorted([_key(key), _value(each, inside)] for key, each in value.items())
     if isinstance(value, set | frozenset):
         inside = (*around, value)
         return {"set": sorted(json.dumps(_value(v, inside), sort_keys=True) for v in value)}
