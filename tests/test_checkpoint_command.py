@@ -128,6 +128,23 @@ def test_states_of_one_place_that_differ_are_told_apart(run):
     assert re.fullmatch(r"written by: was zephon \S+, polars \S+, is zephon 0.9.9, .*\n", out)
 
 
+def test_a_part_says_which_of_the_lanes_it_holds(run):
+    _, out, _ = run("show", after(1, job(dp_degree=2, dp_group_id=1)))
+    assert "\nlanes        1 of 2, 2 rows delivered\n" in out
+
+
+def test_the_end_is_told(run):
+    _, out, _ = run("show", after(None))
+    assert "\nstands       at the end of the run\n" in out
+    accounted = job()
+    for _ in accounted:
+        pass
+    prose = accounted.accounting()["prose"]
+    assert re.search(
+        rf"^prose +{prose['rows_drawn']} +{prose['rows_filtered']} ", out, re.MULTILINE
+    )
+
+
 def test_no_text_of_the_data_is_printed(run):
     for action, states in PRINTED.values():
         assert SECRET not in run(action, *states())[1]

@@ -97,7 +97,7 @@ def from_any(state: object) -> dict[str, Any]:
             f"{FORMAT!r}); pass what checkpoint() returned"
         )
     if state.get("version") != VERSION:
-        _refuse_version(state.get("version"))
+        _refuse_version(state.get("version"), state.get("library"))
     try:
         sound = state.get("digest") == content_digest(state)
     except (TypeError, ValueError):  # values that JSON does not know
@@ -110,9 +110,13 @@ def from_any(state: object) -> dict[str, Any]:
     return copy.deepcopy(state)
 
 
-def _refuse_version(version: object) -> NoReturn:
+def _refuse_version(version: object, library: object = None) -> NoReturn:
     what = "older" if isinstance(version, int) and version < VERSION else "newer"
-    remedy = "restore it with the release that wrote it" if what == "older" else "upgrade zephon"
+    named = f"zephon {library[:40]}, which wrote it" if isinstance(library, str) else ""
+    if what == "older":
+        remedy = f"restore it with {named or 'the release that wrote it'}"
+    else:
+        remedy = f"upgrade to {named or 'the release that wrote it'}"
     raise CheckpointError(
         f"restore: checkpoint version {version!r} is {what} than the supported version {VERSION}; "
         f"{remedy}"
