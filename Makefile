@@ -10,9 +10,9 @@ BIN := .venv/bin
 CORES ?= 2
 # the public package has our name, so it lives in an environment of its own
 PEER := bench-data/peer-venv
-# of `make soak`: processes that are killed in all, and seconds for each of four kinds of programs
+# of `make soak`: processes that are killed in all, and seconds for each of six kinds of programs
 KILLS ?= 200
-PROGRAMS ?= 1800
+PROGRAMS ?= 1200
 
 .PHONY: demo test soak bench clean
 

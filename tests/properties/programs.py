@@ -67,7 +67,7 @@ KINDS = {
 def make(recipe, microbatch=1, **speed):
     pipeline = copy.copy(described(recipe.kind, recipe.name))
     settings = {"runner": "inline", "auto_validation": "off", **MODES[recipe.mode], **speed}
-    pipeline.batch(microbatch).options(flush_every_k_chunks=16, **settings)
+    pipeline.batch(microbatch).options(flush_every_k_chunks=8, **settings)
     return pipeline
 
 

@@ -1,6 +1,6 @@
 """Whatever is called in whatever order: rows, states and counts are those of the place alone.
 
-`--programs` adds seconds of longer programs for each kind of chains (`make soak`).
+`--programs` adds seconds of longer programs of each kind (`make soak`).
 """
 
 import time
@@ -10,23 +10,26 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.properties.programs import KINDS, Programs
+from tests.properties.programs_of_ranks import ProgramsOfRanks
 
 pytestmark = pytest.mark.filterwarnings("ignore:packing dropped", "ignore:the source of")
 
-FEW = settings(max_examples=30, stateful_step_count=30, database=None, deadline=None)
-LONG = settings(
-    max_examples=100,
-    stateful_step_count=80,
+FEW = settings(
+    stateful_step_count=25,
     database=None,
     deadline=None,
+    report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
+LONG = settings(FEW, max_examples=100, stateful_step_count=80)
 
 
+@pytest.mark.parametrize("programs", [Programs, ProgramsOfRanks])
 @pytest.mark.parametrize("kind", KINDS)
-def test_programs(kind, pytestconfig):
-    machine = type("Programs", (Programs,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=FEW)
+def test_programs(kind, programs, pytestconfig):
+    machine = type(programs.__name__, (programs,), {"kind": kind})
+    few = 25 if programs is Programs else 12  # with ranks, each example runs several pipelines
+    run_state_machine_as_test(machine, settings=settings(FEW, max_examples=few))
     stop = time.monotonic() + pytestconfig.getoption("programs")
     while time.monotonic() < stop:
         run_state_machine_as_test(machine, settings=LONG)
