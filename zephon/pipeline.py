@@ -80,7 +80,9 @@ class Pipeline(Steps):
                 memory_budget=reading.budget,
                 reading=reading.lines,
                 mixture=(
-                    *self._source.describe(topology.lanes, runs.step_of(plan, topology)),
+                    *self._source.describe(
+                        topology.lanes, runs.step_of(plan, topology.global_batch_size)
+                    ),
                     *runs.cost_lines(self._source, self._restored),
                 ),
                 lanes=runs.lane_lines(topology, plan),

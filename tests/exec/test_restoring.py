@@ -41,10 +41,13 @@ def test_a_source_that_draws_others_is_refused():
 
 def test_states_of_other_policies_are_refused():
     run, state = state_of()
-    stage = run.history.state_at(state.rows).tick.stages[0]
+    tick = run.history.state_at(state.rows).tick
+    chain = Chain([Wrap(max_length=6)])
     with pytest.raises(CheckpointError, match="does not fit the steps of this pipeline"):
-        wrong = replace(stage, numbers={"nothing": np.zeros(1, np.int64)})
-        resumed(Chain([Wrap(max_length=6)]), 0, [wrong, wrong], np.zeros(0, np.int64), run.held)
+        wrong = replace(tick.stages[0], numbers={"nothing": np.zeros(1, np.int64)})
+        resumed(chain, replace(tick, stages=(wrong, wrong)), run.held)
+    with pytest.raises(CheckpointError, match="does not fit the steps of this pipeline"):
+        resumed(chain, replace(tick, stages=tick.stages * 3, known=tick.known), run.held)
 
 
 def test_intakes_go_on_behind_the_last_draw():

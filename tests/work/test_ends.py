@@ -9,18 +9,23 @@ from hypothesis import strategies as st
 
 from zephon import seeds
 from zephon.work.course import Courses
-from zephon.work.ends import Bounds, Stretch, stretches
+from zephon.work.ends import Base, Bounds, Stretch, stretches
 
 MOST = 400
 
 
-def walk(courses: Courses, phases: np.ndarray, bounds: list[Bounds]) -> tuple[list[int], bool]:
+def walk(
+    courses: Courses, phases: np.ndarray, bounds: list[Bounds], since: Base | None = None
+) -> tuple[list[int], bool]:
     """Draw by draw: whose turn it is, and whether the lane ended within ``MOST`` draws."""
     size = len(bounds)
-    drawn, base = [0] * size, [0] * size
-    live = np.array([each.finish is None or each.finish > 0 for each in bounds])
-    if not live.all():
-        courses = courses.rebased(0.0, live)
+    drawn = [0] * size if since is None else since.drawn.tolist()
+    base = list(drawn)
+    live = np.array(
+        [each.finish is None or each.finish > drawn[c] for c, each in enumerate(bounds)]
+    )
+    if since is not None or not live.all():
+        courses = courses.rebased(0.0 if since is None else since.time, live)
     order: list[int] = []
     waits = any(each.must is not None for each in bounds)
     while live.any() and len(order) < MOST:
@@ -51,13 +56,14 @@ def walk(courses: Courses, phases: np.ndarray, bounds: list[Bounds]) -> tuple[li
 
 def laid_out(parts: tuple[Stretch, ...]) -> tuple[list[int], bool]:
     order: list[int] = []
+    most = MOST + (parts[0].start if parts else 0)
     for part in parts:
-        stop = MOST if part.stop is None else min(part.stop, MOST)
+        stop = most if part.stop is None else min(part.stop, most)
         if stop > part.start:
             turns = part.interleave.turns(0, stop - part.start)
             component = np.repeat(np.arange(len(turns.count)), turns.count)[turns.order]
             order += component.tolist()
-    ends = not parts or (parts[-1].stop is not None and parts[-1].stop <= MOST)
+    ends = not parts or (parts[-1].stop is not None and parts[-1].stop <= most)
     return order, ends
 
 
@@ -97,6 +103,25 @@ def test_a_lane_is_what_walking_it_gives(seed, schedule) -> None:
     courses, phases, bounds = random_lane(seed, schedule=schedule)
     expected, ended = walk(courses, phases, bounds)
     order, ends = laid_out(stretches(courses, phases, bounds))
+    assert order == expected
+    assert ends == ended or len(order) == MOST
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6), st.booleans(), st.integers(0, 300))
+def test_a_lane_that_goes_on_somewhere_is_what_walking_it_gives(seed, schedule, start) -> None:
+    courses, phases, bounds = random_lane(seed, schedule=schedule)
+    rng = seeds.generator(seed + 1)
+    shares = rng.random(len(bounds))
+    drawn = (start * shares / shares.sum()).astype(np.int64)
+    for number, bound in enumerate(bounds):
+        limit = min((each for each in (bound.finish, bound.stop) if each is not None), default=None)
+        drawn[number] = min(drawn[number], start if limit is None else limit)
+    base = Base(int(drawn.sum()), float((drawn * courses.costs).sum()), drawn)
+    expected, ended = walk(courses, phases, bounds, base)
+    parts = stretches(courses, phases, bounds, base)
+    order, ends = laid_out(parts)
+    assert parts[0].start == base.start
     assert order == expected
     assert ends == ended or len(order) == MOST
 

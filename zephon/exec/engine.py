@@ -33,7 +33,7 @@ from zephon.exec.morsel import TOKENS
 from zephon.exec.run_settings import Identity, Settings
 from zephon.exec.runners import Runner
 from zephon.exec.supply import MOST_TASK_BYTES, TASK_BYTES, Supply
-from zephon.exec.towers import Ground, bottom_state, build_lane, read_in_lane
+from zephon.exec.towers import Ground, build_lane, read_in_lane
 from zephon.exec.weights import WeightsInForce
 from zephon.types import BatchRows
 from zephon.work.lane_stream import LaneStream
@@ -210,7 +210,7 @@ class Engine:
 
     def lane_at(self, lane: int, state: LaneState | None) -> LaneRun:
         """Return a lane that stands at ``state``, or at its beginning."""
-        draws = self._streams(lane, None if state is None else bottom_state(state).source)
+        draws = self._streams(lane, None if state is None else state.bottom().source)
         return self._run(lane, draws, state)
 
     def lane_again(self, lane: int, state: LaneState) -> LaneRun:

@@ -44,7 +44,7 @@ def entries_of(
                 assembler=Assembler(below.layout, naming, pad_token_id=pad),
                 rows=RowsOfRecords(naming, step.label),
                 segment=segment_on(floor, materials),
-                chain=chain_of(floor, source),
+                chain=chain_of(floor, [each.name for each in source.components]),
                 measures=measures_of(floor),
                 carries_tokens=under and not above,
             )

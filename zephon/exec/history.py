@@ -11,7 +11,7 @@ only the end of the lane lets go come after its last draw: their state says that
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,28 @@ from zephon.exec.policies.policy import Held
 TICK = 1024
 
 
+def next_tick(ordinal: int, pieces: int, draws: int) -> int:
+    """Say before which draw a tick follows the one before draw ``ordinal``.
+
+    As many draws further as pieces are held: so a tick costs a draw one copy at most, ticks are
+    never much more than what is held, and a log is not longer than a tick is large.
+
+    Args:
+        ordinal: of that tick.
+        pieces: that policies held there.
+        draws: from one tick to the next where they hold little.
+    """
+    return (ordinal // draws + max(1, -(-pieces // TICK))) * draws
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
     """The lane right before draw ``ordinal``.
 
-    rows: rows finished so far. stages: what each policy remembers. known: the document of each
-    piece in it, policy after policy. merge: where the merge stands, in a lane that merges strands.
+    rows: rows finished so far. stages: what each policy remembers; where an edit of the run stands
+    here, there may be one more, the rows that were finished and are not delivered, which ``rows``
+    leaves out. known: the document of each piece in it, policy after policy. merge: where the merge
+    stands, in a lane that merges strands.
     """
 
     ordinal: int
@@ -41,6 +57,11 @@ class Tick:
     known: Known
     counts: Counts
     merge: MergePoint | None
+
+    def alone(self, rows: int) -> LaneState:
+        """Return the state at so many delivered rows that this tick says all of."""
+        log = Arrivals.none(measures=len(self.known.measures), merged=self.merge is not None)
+        return LaneState(rows, self.ordinal - 1, replace(self, rows=rows), log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +91,10 @@ class LaneState:
         """Count what the lane had drawn."""
         return self.tick.counts.after(self.log) if self.drawn is None else self.drawn
 
+    def bottom(self) -> LaneState:
+        """Return the state of the floor that draws from the work source."""
+        return self if self.below is None else self.below.lane.bottom()
+
 
 @dataclass(frozen=True, slots=True)
 class Below:
@@ -91,8 +116,8 @@ class Below:
 class LaneHistory:
     """Ticks, arrivals and finished rows that some undelivered position may still need."""
 
-    def __init__(self, first: Tick, delivered: int = 0) -> None:
-        self._begun = first.rows  # rows that were finished before the first tick
+    def __init__(self, first: Tick, delivered: int = 0, ready: int = 0) -> None:
+        self._begun = first.rows + ready  # rows that were finished before the first tick
         self._delivered = delivered  # rows, some of which may have to come once more
         self._ticks: deque[Tick] = deque([first])
         self._log: deque[Arrivals] = deque()
@@ -102,12 +127,17 @@ class LaneHistory:
         self._stopped: int | None = None  # the draw of which a part alone came
         self._drawn: Counts | None = None  # in all, once a lane that merges strands has ended
         self._before = first.ordinal - 1
-        self.rows = first.rows
+        self.rows = first.rows + ready
 
     @property
     def oldest(self) -> int:
         """The first draw that a state may still ask for."""
         return self._ticks[0].ordinal
+
+    @property
+    def next_draw(self) -> int:
+        """The draw behind the last one that is remembered."""
+        return self._last_draw + 1
 
     def add_tick(self, tick: Tick) -> None:
         """Remember a snapshot, instead of one at the same draw; the first of all stays."""

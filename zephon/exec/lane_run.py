@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from zephon.exec import restoring
 from zephon.exec.arrivals import Arrivals, Counts
-from zephon.exec.block import Block, Known
+from zephon.exec.block import Block
 from zephon.exec.finished_rows import FinishedRows, Placed
-from zephon.exec.history import TICK, Below, LaneHistory, LaneState, Tick
+from zephon.exec.history import TICK, Below, LaneHistory, LaneState, Tick, next_tick
 from zephon.exec.intake import Intake
 from zephon.exec.ledger import Ledger
-from zephon.exec.policies import AT_END, NO_UNITS, Chain, Units
+from zephon.exec.policies import AT_END, NO_UNITS, Chain, Held, Units
 from zephon.exec.policies.policy import NO_INTS
-from zephon.exec.restoring import drawn_again, fitting, resumed, set_intakes
+from zephon.exec.restoring import documents_again, fitting, resumed, set_intakes
 from zephon.exec.rows import HeldRows
 from zephon.exec.strands import Strands
 from zephon.planner.logical.custom import GROUP
@@ -265,6 +265,14 @@ class LaneRun:
             return state
         return replace(state, source=self.intakes[0].stream.state_at(state.tick.ordinal))
 
+    def standing(self) -> LaneState:
+        """Return the state of a lane that was restored and has drawn nothing since, all in a tick.
+
+        Rows that are finished and not taken are in it, too; its log is empty.
+        """
+        ready = Units.concat(self._finished.units())
+        return self._tick(self.history.next_draw, ready).alone(self.rows_taken)
+
     def forget_before(self, rows: int, also: Draws = NO_INTS) -> None:
         """Drop what no state at ``rows`` or later needs; ``also`` as in ``state_at``."""
         self.history.forget_before(rows)
@@ -349,13 +357,12 @@ class LaneRun:
         with self.lock:
             self.history.add_tick(tick)
 
-    def _tick(self, ordinal: int) -> Tick:
+    def _tick(self, ordinal: int, ready: Units = NO_UNITS) -> Tick:
         stages = self._chain.held(self._states)
+        if len(ready):
+            stages = (*stages, Held(ready))
         seqs = np.concatenate([*(held.units.seq for held in stages), NO_UNITS.seq])
-        # As many draws as pieces are held: so a tick costs a draw one copy at most, ticks are
-        # never much more than what is held, and a log is not longer than a tick is large.
-        ticks = ordinal // self._tick_draws + max(1, -(-len(seqs) // TICK))
-        self._next_tick = ticks * self._tick_draws
+        self._next_tick = next_tick(ordinal, len(seqs), self._tick_draws)
         return Tick(
             ordinal=ordinal,
             rows=self.rows_placed,
@@ -368,24 +375,17 @@ class LaneRun:
     def _restore(self, state: LaneState) -> None:
         """Roll the policy from the tick to the last delivered row; reads no data."""
         tick, log = state.tick, state.log
-        seqs = np.concatenate([*(held.units.seq for held in tick.stages), NO_UNITS.seq])
-        _, firsts, where = np.unique(seqs, return_index=True, return_inverse=True)
-        self.held.append_unread(tick.known.take(firsts))
-        self._states = resumed(
-            self._chain, self.lane, tick.stages, where.astype(np.int64), self.held
-        )
-        self.counts = tick.counts
-        self.rows_placed = tick.rows
+        self._states, ready = resumed(self._chain, tick, self.held)
+        self.counts, self.rows_placed = tick.counts, tick.rows
         merges = self.strands is not None
         restoring.refuse_other_kind(self.lane, state, fed=self.below is not None, merges=merges)
-        self.history = LaneHistory(self._tick(tick.ordinal), state.rows)
+        self.history = LaneHistory(self._tick(tick.ordinal, ready), state.rows, len(ready))
+        mark = int(tick.counts.tokens.sum()) if merges else tick.ordinal
+        self._last_mark = np.array([[tick.ordinal, mark]])
+        self._place(ready.let_go(np.full(len(ready), AT_END)))
         if len(log):
-            documents = log.documents()
-            began = int(tick.counts.tokens.sum())
-            times = began + np.cumsum(documents.length) - documents.length
             draws = self.intakes[0].stream if self.strands is None else self.strands
-            drawn = drawn_again(self.lane, state, documents, draws)
-            known = Known(drawn, documents.length, documents.position, documents.measures)
+            known, times = documents_again(self.lane, state, draws)
             with fitting(self.lane):
                 self._push(log, self.held.append_unread(known, times))
         set_intakes(self.intakes, self.strands, self.counts.tokens, state)

@@ -6,13 +6,15 @@ The file is long because every part of an engine is named here, and put together
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zephon.errors import OptimizerError, PlanError
 from zephon.exec.assemble import Assembler
 from zephon.exec.delivery import Position
+from zephon.exec.edited_source import EditedSource
+from zephon.exec.edits import Edit
 from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.entries import entries_of
 from zephon.exec.floors import floors_of
@@ -89,9 +91,8 @@ def assembly_of(plan: Plan) -> Assembly:
             raise OptimizerError(f"launch: no plan ends in {type(node).__name__}")
 
 
-def step_of(plan: Plan, topology: Topology) -> StepSize | None:
-    """Say what a step of the run is: tokens where rows are packed, else rows; None without R."""
-    rows = topology.global_batch_size
+def step_of(plan: Plan, rows: int | None) -> StepSize | None:
+    """Say what a step of R rows is: tokens where rows are packed, else rows; None without R."""
     if rows is None:
         return None
     length = assembly_of(plan).layout.max_length
@@ -136,12 +137,14 @@ def launch(
     topology: Topology,
     start: Position,
     states: Mapping[int, LaneState] | None,
+    edits: Sequence[Edit] = (),
 ) -> Engine:
     """Build the engine of one rank; nothing is read and no thread starts before its first batch.
 
     Args:
         tokenizers: of the plan's steps, as ``identity`` describes them.
         states: each lane's state at ``start``; None at the beginning of the data.
+        edits: of the run, until then.
 
     Raises:
         PlanError: the microbatch does not divide the rank's share of a step, or the mixture counts
@@ -165,7 +168,7 @@ def launch(
             "rows have no token field; call tokenize() or pack_flat(), or let the mixture count "
             "samples"
         )
-    streams = streams_of(plan, source, topology)
+    streams = streams_of(plan, source, topology, edits)
     materials = Materials(
         source,
         tokenizers,
@@ -174,12 +177,13 @@ def launch(
         StoreOptions.from_any(options.io_options),
         functools.partial(_chunk_mixture, source, streams),
     )
+    names = tuple(c.name for c in source.components)
     segment, make_runner = _segment_and_runner(plan, materials, options, reading, workers)
     return Engine(
         identity=identity,
         topology=topology,
         streams=streams,
-        ground=Ground(segment, chain_of(floors[0], source), measures_of(floors[0])),
+        ground=Ground(segment, chain_of(floors[0], names), measures_of(floors[0])),
         entries=entries_of(floors, materials, functools.partial(_pad, tokenizers=tokenizers)),
         assembler=Assembler(
             assembly.layout, naming_of(source), pad_token_id=_pad(assembly.layout, tokenizers)
@@ -207,7 +211,7 @@ def launch(
             limit=limit,
             ahead=next(s.limit for s in floors[0].steps() if isinstance(s, physical.FetchRows)),
         ),
-        components=tuple(c.name for c in source.components),
+        components=names,
         start=start,
         states=states,
     )
@@ -270,15 +274,16 @@ def _chunk_mixture(
 
 
 def streams_of(
-    plan: Plan, source: WorkSource, topology: Topology
+    plan: Plan, source: WorkSource, topology: Topology, edits: Sequence[Edit] = ()
 ) -> Callable[[int, Any], LaneStream | TokenLane]:
-    """Return what gives a lane's draws, or its strands; one object a lane at the beginning."""
-    lanes, step = topology.lanes, step_of(plan, topology)
+    """Return what gives a lane's draws, or its strands; one object a lane for our own mixtures."""
+    lanes, step = topology.lanes, step_of(plan, topology.global_batch_size)
+    if isinstance(source, StaticMixtureWorkSource):
+        draws = functools.cache(EditedSource(source, lanes, step, edits).draws)
+        return lambda lane, state: draws(lane)
 
     @functools.cache
     def at_beginning(lane: int) -> LaneStream | TokenLane:
-        if isinstance(source, StaticMixtureWorkSource) and source.mixture_unit == "tokens":
-            return source.token_lane(lane, lanes, step=step)
         return source.lane_stream(lane, lanes, step=step)
 
     def streams(lane: int, state: Any) -> LaneStream | TokenLane:

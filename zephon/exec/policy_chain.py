@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,12 @@ from zephon.exec.policies import (
     Windows,
     Wrap,
 )
-from zephon.exec.source_facts import SourceFacts
 from zephon.planner import physical
-from zephon.work.source import WorkSource
 
 
-def chain_of(floor: Floor, source: WorkSource | SourceFacts) -> Chain:
-    """Build the policies of a floor; all lanes share them."""
-    names = tuple(component.name for component in source.components)
-    return Chain([_policy(node, names) for node in floor.policies])
+def chain_of(floor: Floor, names: Sequence[str]) -> Chain:
+    """Build the policies of a floor, for components of these names; all lanes share them."""
+    return Chain([_policy(node, tuple(names)) for node in floor.policies])
 
 
 def measures_of(floor: Floor) -> tuple[str, ...]:

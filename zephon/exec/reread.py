@@ -45,9 +45,17 @@ def read_again(
     if held.merged:  # documents are numbered within their strand
         strands = np.unique(wanted.component).tolist()
         groups = [np.flatnonzero(wanted.component == strand) for strand in strands]
+    if segment.window > 1:
+        groups = [
+            part
+            for group in groups
+            for part in _parts(_stream(streams, wanted, group, merged=held.merged), group, numbers)
+        ]
     parts = [replace(wanted.take(group), ordinal=numbers[group]) for group in groups]
     draws = [_drawn(segment, streams, part, merged=held.merged) for part in parts]
-    blocks = segment.run(draws)
+    # Windows of two parts of a lane may have one number: what sees them must not take them for one.
+    runs = [draws] if segment.window == 1 else [[each] for each in draws]
+    blocks = [block for each in runs for block in segment.run(each)]
     for group, part, block in zip(groups, parts, blocks, strict=True):
         if block.failure is not None:
             raise block.failure
@@ -96,6 +104,21 @@ def _drawn(
     ordinals, firsts = np.unique(wanted.ordinal, return_index=True)
     if segment.window == 1:
         return wanted.take(firsts).whole_rows()
-    stream = streams[int(wanted.component[0]) if merged else 0]
+    stream = _stream(streams, wanted, np.zeros(1, np.int64), merged=merged)
     refs = windows_of(stream, ordinals, segment.window)
     return Window(refs, int(ordinals[0]), int(ordinals[-1]) + 1)
+
+
+def _stream(
+    streams: Sequence[LaneStream], wanted: Refs, group: NDArray[np.int64], *, merged: bool
+) -> LaneStream:
+    """Give what some documents were drawn from: their lane, or their strand."""
+    return streams[int(wanted.component[group[0]]) if merged else 0]
+
+
+def _parts(
+    stream: LaneStream, group: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Cut some documents where an edit of the run stands: their windows have nothing in common."""
+    firsts = np.array([stream.part(number)[0] for number in numbers[group].tolist()])
+    return [group[firsts == first] for first in np.unique(firsts).tolist()]

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
 from zephon.exec.arrivals import Arrivals
-from zephon.exec.history import LaneState
+from zephon.exec.block import Known
+from zephon.exec.history import LaneState, Tick
 from zephon.exec.intake import Intake
-from zephon.exec.policies import Chain, Documents, Held, Units
+from zephon.exec.policies import NO_UNITS, Chain, Held, Units
 from zephon.exec.policies.chain import States
+from zephon.exec.rows import HeldRows
 from zephon.exec.strands import Strands
 from zephon.work.lane_stream import LaneStream
 from zephon.work.refs import Refs
@@ -22,33 +24,36 @@ from zephon.work.refs import Refs
 _MISFITS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
 
 
-def resumed(
-    chain: Chain,
-    lane: int,
-    stages: Sequence[Held],
-    seqs: NDArray[np.int64],
-    documents: Documents,
-) -> States:
-    """Rebuild the states of policies.
+def resumed(chain: Chain, tick: Tick, held: HeldRows) -> tuple[States, Units]:
+    """Rebuild the states of policies; give also the rows that they had finished.
+
+    Those are there where an edit of the run stands between the draws that finished them and their
+    delivery: as one more part, behind what the policies remember.
 
     Args:
         chain: the policies.
-        lane: whose states.
-        stages: what each remembers.
-        seqs: arrival number of the document of each piece, policy after policy.
-        documents: what is known of these.
+        tick: of a lane.
+        held: gets the documents of all pieces.
 
     Raises:
         CheckpointError: they are states of other policies.
     """
+    seqs = np.concatenate([*(part.units.seq for part in tick.stages), NO_UNITS.seq])
+    _, firsts, where = np.unique(seqs, return_index=True, return_inverse=True)
+    held.append_unread(tick.known.take(firsts))
     found, at = [], 0
-    for held in stages:
-        units, stop = held.units, at + len(held.units.seq)
-        units = Units(units.splits, seqs[at:stop], units.start, units.length, units.trigger)
-        found.append(Held(units, held.numbers))
+    for part in tick.stages:
+        units, stop = part.units, at + len(part.units.seq)
+        seq = where[at:stop].astype(np.int64)
+        units = Units(units.splits, seq, units.start, units.length, units.trigger)
+        found.append(Held(units, part.numbers))
         at = stop
-    with fitting(lane):
-        return chain.resume(lane, found, documents)
+    with fitting(held.lane):
+        states = chain.resume(held.lane, found[: len(chain)], held)
+        (ready,) = found[len(chain) :] or [Held()]
+        if ready.numbers:
+            raise ValueError("there are states of more policies")
+    return states, ready.units
 
 
 @contextlib.contextmanager
@@ -65,6 +70,17 @@ def fitting(lane: int) -> Iterator[None]:
             f"restore: lane {lane} of the checkpoint does not fit the steps of this "
             f"pipeline: {exc}; it is damaged, restore an earlier one"
         ) from exc
+
+
+def documents_again(
+    lane: int, state: LaneState, draws: LaneStream | Strands
+) -> tuple[Known, NDArray[np.int64]]:
+    """Return a log's documents, and the tokens of the lane before each; see ``drawn_again``."""
+    documents = state.log.documents()
+    began = int(state.tick.counts.tokens.sum())
+    times = began + np.cumsum(documents.length) - documents.length
+    refs = drawn_again(lane, state, documents, draws)
+    return Known(refs, documents.length, documents.position, documents.measures), times
 
 
 def drawn_again(

@@ -15,11 +15,13 @@ from zephon.exec.lasting import Lasting
 class Identity:
     """What a run is: everything that decides its rows, and what encodes its text.
 
-    recipe: JSON values. backends: back end and version of each tokenizer.
+    recipe: JSON values. backends: back end and version of each tokenizer. edits: of the run until
+    now, oldest first, as JSON values.
     """
 
     recipe: Mapping[str, Any]
     backends: Sequence[Mapping[str, str]]
+    edits: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
     def polars(self) -> dict[str, str]:
@@ -32,6 +34,7 @@ class Identity:
         """What every state of the run says, by its name there."""
         return {
             "recipe": Lasting(dict(self.recipe)),
+            "edits": Lasting([dict(each) for each in self.edits]),
             "tokenizer_backends": Lasting([dict(each) for each in self.backends]),
         }
 

@@ -46,6 +46,8 @@ def position_from_dict(
     states: Mapping[int, LaneState],
     rows: Mapping[int, int],
     allow: Collection[str],
+    *,
+    edited: bool = False,
 ) -> Position:
     """Say where a rank begins, given where those stood that took the checkpoint.
 
@@ -55,6 +57,7 @@ def position_from_dict(
         states: of the lanes that it runs.
         rows: those handed out of each lane that the checkpoint holds and that goes on.
         allow: ``partial_step`` lets other ranks begin a step anew.
+        edited: other rows follow than those that would have: then any rank begins it anew.
 
     Raises:
         CheckpointError: it stands within a step, where these ranks cannot go on.
@@ -66,6 +69,14 @@ def position_from_dict(
     if "delivered" not in saved:
         return Position(step=step)
     degree = int(saved["dp_degree"])
+    if edited:
+        if PARTIAL_STEP in allow:
+            return Position(step=step)
+        raise CheckpointError(
+            f"restore: the checkpoint was taken inside step {step}, the rest of which would be "
+            "others than its first rows belong to; change a run at the end of a step, or pass "
+            f"{PARTIAL_STEP!r} in allow, too, which delivers step {step} again from its first row"
+        )
     if degree != topology.dp_degree:
         if PARTIAL_STEP in allow:
             return Position(step=step)

@@ -11,6 +11,7 @@ from typing import Any
 from zephon.errors import CheckpointError, PlanError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest
 from zephon.exec.delivery import Position
+from zephon.exec.editing import edited
 from zephon.exec.engine import Engine, Identity
 from zephon.exec.fingerprint import recipe_of
 from zephon.exec.lane_states import lane_from_dict, lane_to_dict
@@ -123,9 +124,9 @@ def open_engine(
     tokenizers = tokenizers_of(plan, options)
     prime(plan, source, options, tokenizers, restored)
     identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes)
-    start = partial(launch, plan, source, options, tokenizers, identity, topology)
+    start = partial(launch, plan, source, options, tokenizers)
     if restored is None:
-        return start(Position(), None)
+        return start(identity, topology, Position(), None)
     found = changes(restored["recipe"], identity.recipe, str(restored["library"]))
     refuse_unless(found, allow, _other_polars(restored, identity))
     made_by = restored.get("tokenizer_backends")
@@ -142,9 +143,15 @@ def open_engine(
     refuse_missing([lane for lane in own if lane not in saved], list(saved))
     states = {lane: lane_from_dict(lane, saved[lane]) for lane in own}
     rows = {lane: whole(each, "rows") for lane, each in saved.items() if not flag(each, "ended")}
-    where = position_from_dict(restored["position"], topology, states, rows, allow)
+    where = position_from_dict(
+        restored["position"], topology, states, rows, allow, edited=bool(found)
+    )
+    words = {each.word for each in found if each.word}
+    edits, states = edited(plan, source, topology, restored, states, words)
+    identity = replace(identity, edits=[edit.to_dict() for edit in edits])
     # Data that were added, or other ends, may give an ended run more.
-    return start(replace(where, ended="ended" in restored and not found), states)
+    where = replace(where, ended="ended" in restored and not found)
+    return start(identity, topology, where, states, edits)
 
 
 def _other_polars(restored: Mapping[str, Any], identity: Identity) -> str:

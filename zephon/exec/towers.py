@@ -90,11 +90,6 @@ def read_in_lane(ground: Ground, run: LaneRun, seqs: NDArray[np.int64]) -> None:
         read_again(ground.segment, [i.stream for i in run.intakes], run.held, seqs)
 
 
-def bottom_state(state: LaneState) -> LaneState:
-    """Return the state of the floor that draws from the work source."""
-    return state if state.below is None else bottom_state(state.below.lane)
-
-
 def counted(run: LaneRun, floor: int) -> Counts:
     """Count what a lane has drawn: rows at the bottom, tokens on a floor, counted from the top."""
     rows, tokens = run.bottom.counts, next(islice(run.floors(), floor, None)).counts.tokens
@@ -103,7 +98,7 @@ def counted(run: LaneRun, floor: int) -> Counts:
 
 def counted_at(state: LaneState, floor: int) -> Counts:
     """Count what a lane had drawn at a state, as ``counted`` does."""
-    drawn = bottom_state(state)
+    drawn = state.bottom()
     rows = drawn.counts()
     while floor and state.below is not None:
         state, floor = state.below.lane, floor - 1

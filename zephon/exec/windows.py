@@ -1,4 +1,8 @@
-"""Draws in whole windows: for operators that see the rows of so many draws as one group."""
+"""Draws in whole windows: for operators that see the rows of so many draws as one group.
+
+An edit of the run ends a window, and begins one. What was drawn before it had seen its whole
+window, with draws that came to nothing: it sees them again.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,15 @@ def windows_of(stream: LaneStream, draws: NDArray[np.int64], window: int) -> Ref
 
     Args:
         stream: of a lane, or of one strand of it.
-        draws: ascending, shape [draws].
+        draws: ascending, of one part of the stream, shape [draws].
         window: draws of each.
     """
+    begin, stream = stream.part(int(draws[0])) if len(draws) else (0, stream)
     numbers = np.unique(draws // window)
     breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
     parts = []
     for run in np.split(numbers, breaks) if len(numbers) else []:
-        first, stop = int(run[0]) * window, (int(run[-1]) + 1) * window
+        first, stop = max(int(run[0]) * window, begin), (int(run[-1]) + 1) * window
         if stream.length is not None:
             stop = min(stop, stream.length)
         parts.append(stream.draw(first, stop - first))

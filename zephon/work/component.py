@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zephon import seeds
 from zephon.work.budget import Amount
@@ -96,12 +97,12 @@ class Settings:
     shuffle_within_shard: bool
     lane_assignment: str
 
-    def passes(self, component: Component, rules: Rules) -> Passes:
-        """Give the order of a component's rows."""
+    def passes(self, name: str, rules: Rules, counts: NDArray[np.int64]) -> Passes:
+        """Give the order of the rows of a component, whose shards have so many."""
         return Passes(
             seed=self.seed,
-            name=component.name,
-            counts=np.asarray(component.dataset.counts()),
+            name=name,
+            counts=counts,
             shuffle_shards=self.shuffle_shards,
             shuffle_within_shard=self.shuffle_within_shard,
             block_size=rules.block_size,

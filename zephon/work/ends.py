@@ -2,7 +2,8 @@
 
 A component is finished right after its last row, or when its budget is met: the lane is re-based,
 which means that the courses of the others begin anew from there, its weight shared among them. So
-a lane is a list of stretches, each with fixed courses; most lanes have one.
+a lane is a list of stretches, each with fixed courses; most lanes have one. An edit of a run
+re-bases too: then a lane is laid out from where it stood.
 """
 
 from __future__ import annotations
@@ -36,6 +37,19 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Base:
+    """Where a lane that was drawn by other rules goes on.
+
+    start: its next draw. time: what it has drawn, as its courses count: draws, or tokens by the
+    estimate. drawn: rows of each component before it, shape [components], int64.
+    """
+
+    start: int
+    time: float
+    drawn: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
     """Draws of a lane between two re-basings.
 
@@ -50,24 +64,32 @@ class Stretch:
 
 
 def stretches(
-    courses: Courses, phases: NDArray[np.float64], bounds: Sequence[Bounds]
+    courses: Courses,
+    phases: NDArray[np.float64],
+    bounds: Sequence[Bounds],
+    base: Base | None = None,
 ) -> tuple[Stretch, ...]:
-    """Lay out a lane, from its first draw to its end.
+    """Lay out a lane, from its first draw, or from a base on, to its end.
 
     Args:
-        courses: of the components, all of which have weight at some time.
+        courses: of the components, all of which have weight at some time, from the beginning on.
         phases: shape [components].
-        bounds: of each component.
+        bounds: of each component, from the beginning on.
+        base: where the lane goes on; its draws before are not laid out.
     """
     finish = _numbers([each.finish for each in bounds])
     stop = _numbers([each.stop for each in bounds])
     must = _numbers([each.must for each in bounds], missing=0)
     waits = any(each.must is not None for each in bounds)
     stop = np.where(finish <= stop, ENDLESS, stop)  # who is finished first needs no row more
-    live = finish > 0
-    at = Stretch(0, None, np.zeros(len(bounds), np.int64), Interleave(courses, phases))
-    if not live.all():
-        at = replace(at, interleave=Interleave(courses.rebased(0.0, live), phases))
+    start, time = (0, 0.0) if base is None else (base.start, base.time)
+    drawn = np.zeros(len(bounds), np.int64) if base is None else base.drawn
+    live = finish > drawn
+    if base is not None or not live.all():
+        courses = courses.rebased(time, live)
+    at = Stretch(start, None, drawn, Interleave(courses, phases))
+    if base is not None and not live.any():
+        return (replace(at, stop=start),)
     found = []
     while live.any():
         end = _end(at, live, finish, stop, must if waits else None)

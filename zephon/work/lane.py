@@ -29,7 +29,7 @@ class MixtureLane(LaneStream):
     Args:
         lane: which lane.
         members: the components drawn from, in component order; at least one.
-        stretches: their turns, from the lane's first draw to its end.
+        stretches: their turns, from the lane's first draw, or from a base on, to its end.
         components: how many the source has, those never drawn from too.
     """
 
@@ -64,6 +64,11 @@ class MixtureLane(LaneStream):
         """Give draws ``start`` up to ``start + count``, or up to the lane's end."""
         if start < 0 or count < 0:
             raise ValueError(f"draw: start and count must be at least 0, got {start} and {count}")
+        if self._starts and start < self._starts[0]:
+            raise ValueError(
+                f"draw: start must be at least {self._starts[0]}, where this lane goes on, got "
+                f"{start}"
+            )
         length = self.length
         stop = start + count if length is None else min(start + count, length)
         found = []
@@ -93,6 +98,8 @@ class MixtureLane(LaneStream):
 
     def _time_of(self, stretch: Stretch, ordinal: int) -> float:
         """Say when a draw is due; a block of them is worked out at a time."""
+        if stretch.stop is not None and ordinal >= stretch.stop:  # no draw is left of the lane
+            return 0.0
         block, place = divmod(ordinal - stretch.start, TIMED)
         known = self._timed
         if known is None or known[:2] != (stretch.start, block):

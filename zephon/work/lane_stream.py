@@ -42,6 +42,14 @@ class LaneStream(ABC):
         """Give the weights in force at a draw, shape [components]; None where nobody knows."""
         return None
 
+    def part(self, ordinal: int) -> tuple[int, LaneStream]:
+        """Give the draws among which a draw was made, and the first of them.
+
+        An edit of a run begins a new part. Of an earlier one, draws are given too that came to
+        nothing, since the edit stands before them: whoever saw a draw may have seen those.
+        """
+        return 0, self
+
     def finished_before(self, ordinal: int) -> NDArray[np.bool_] | None:
         """Tell which components no draw from ``ordinal`` on has, shape [components].
 

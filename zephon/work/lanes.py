@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from zephon.errors import ExecutionError, PlanError
 from zephon.work.arguments import CALL
 from zephon.work.counted import COUNTED_BY, unit_of
 from zephon.work.course import Courses
-from zephon.work.ends import Bounds, stretches
+from zephon.work.ends import Base, Bounds, stretches
 from zephon.work.lane import MixtureLane
 from zephon.work.lane_stream import LaneStream
 from zephon.work.mixture_plan import MixturePlan, Reading
@@ -31,13 +32,14 @@ class Lanes:
         count: how many lanes there are.
         step: what a step of the run is, where the schedule counts steps.
         costs: estimated tokens of a mean row of each dataset, where weights count those.
+        components: how many the source has; None: as many as the plan.
 
     Raises:
         ExecutionError: costs are not known yet, or nobody said what a step is.
         PlanError: a step is counted in another unit than the mixture.
     """
 
-    __slots__ = ("_costs", "_courses", "_members", "_phases", "_plan", "count")
+    __slots__ = ("_components", "_costs", "_courses", "_members", "_phases", "_plan", "count")
 
     def __init__(
         self,
@@ -45,8 +47,10 @@ class Lanes:
         count: int,
         step: StepSize | None,
         costs: Mapping[str, float] | None,
+        components: int | None = None,
     ) -> None:
         self.count = count
+        self._components = len(plan.components) if components is None else components
         self._plan = plan
         self._costs = costs
         self._courses = _courses(plan, count, step, costs)
@@ -61,19 +65,27 @@ class Lanes:
             for each in plan.reading
         )
 
-    def stream(self, lane: int) -> MixtureLane:
-        """Make a lane whose time counts draws, or tokens by an estimate."""
+    def stream(self, lane: int, base: Base | None = None) -> MixtureLane:
+        """Make a lane whose time counts draws, or tokens by an estimate.
+
+        Args:
+            lane: which.
+            base: where it goes on, its ``drawn`` of shape [components of the source]; None: at
+                its beginning.
+        """
+        if base is not None:
+            base = replace(base, drawn=base.drawn[[m.component for m in self._members]])
         return MixtureLane(
             lane=lane,
             members=self._members,
-            stretches=stretches(self._courses, self._phases[lane], self._bounds(lane)),
-            components=len(self._plan.components),
+            stretches=stretches(self._courses, self._phases[lane], self._bounds(lane), base),
+            components=self._components,
         )
 
     def token_lane(self, lane: int) -> TokenLane:
         """Make the parts of a lane whose time counts tokens."""
         plan = self._plan
-        size = len(plan.components)
+        size = self._components
         strands: list[LaneStream] = [Strand(lane, None, 0)] * size
         must: list[int | None] = [None] * size
         at_end = ["finish"] * size

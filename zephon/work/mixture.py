@@ -45,6 +45,13 @@ class MixtureSpec:
         object.__setattr__(self, "weights", MappingProxyType(weights))
         object.__setattr__(self, "_normalized", _normalized(weights))
 
+    @classmethod
+    def scaled(cls, weights: Mapping[str, float]) -> MixtureSpec:
+        """Make a mixture of weights that add up to one as they are: to scale again may round."""
+        spec = cls(weights)
+        object.__setattr__(spec, "_normalized", dict(spec.weights))
+        return spec
+
     @property
     def normalized(self) -> dict[str, float]:
         """The weights, scaled to add up to one."""

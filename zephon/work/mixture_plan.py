@@ -68,7 +68,11 @@ class MixturePlan:
         """
         # A dataset with weight zero is never read: its shards are not even looked at.
         reading = tuple(
-            Reading(component, each, settings.passes(component, each))
+            Reading(
+                component,
+                each,
+                settings.passes(component.name, each, np.asarray(component.dataset.counts())),
+            )
             for component, each in zip(components, rules, strict=True)
             if component.read
         )

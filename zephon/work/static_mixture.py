@@ -243,7 +243,8 @@ class StaticMixtureWorkSource(CutChunks):
             lane: which lane.
             lanes: how many there are.
             step: what a step of the run is, where the schedule counts steps.
-            state: has no meaning here: a lane is drawn by position.
+            state: a ``Base`` where the lane goes on by these weights, which were others before;
+                None: they hold from its beginning.
 
         Raises:
             PlanError: there is no such lane, or the mixture counts tokens exactly.
@@ -255,7 +256,7 @@ class StaticMixtureWorkSource(CutChunks):
                 "lane_stream: mixture_unit='tokens' orders draws by tokens, which are known only "
                 "behind a tokenizer; run it in a Pipeline"
             )
-        return self._lanes(lanes, step).stream(lane)
+        return self._lanes(lanes, step).stream(lane, state)
 
     def token_lane(self, lane: int, lanes: int, *, step: StepSize | None = None) -> TokenLane:
         """Give the parts of a lane whose mixture counts tokens exactly.

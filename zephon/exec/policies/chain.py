@@ -23,6 +23,9 @@ class Chain:
     def __init__(self, policies: Sequence[Policy[Any]] = ()) -> None:
         self._policies = tuple(policies)
 
+    def __len__(self) -> int:
+        return len(self._policies)
+
     def make_state(self, lane: int) -> States:
         """Return the states before the first document of a lane."""
         return [policy.make_state(lane) for policy in self._policies]
