@@ -92,7 +92,15 @@ class ProgramsOfRanks(RuleBasedStateMachine):
         if not any(within):
             state = json.dumps(make(self.recipe).restore(parts).checkpoint())
             assert known(self.recipe).setdefault(("state", step * STEP, False), state) == state
+            self._count(self.ranks[0], step)
+            self._count(self.ranks[-1], step)
         return Saved(parts, step, within)
+
+    def _count(self, rank, step):
+        """See that a lane is counted alike by all that share it, on any number of ranks."""
+        for name, told in rank.accounting().items():
+            for lane, count in told["lanes"].items():
+                assert known(self.recipe).setdefault((name, lane, step), count) == count
 
     @rule(
         saved=saved,
