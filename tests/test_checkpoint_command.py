@@ -83,12 +83,19 @@ def stable(text):
     return re.sub(r"(json|bin), [\d,]+ bytes", r"\1, 1,234 bytes", text)
 
 
+def edited():
+    """Go on from a state with other weights, and stop once more."""
+    return after(4, job(weights=(0.2, 0.8)).restore(after(4), allow={"weights"}))
+
+
 PRINTED = {
     "show_inside_a_step": ("show", lambda: [after(3)]),
     "show_the_beginning": ("show", lambda: [after(0)]),
     "show_without_a_global_batch": (
         "show", lambda: [after(3, job(global_batch_size=None, canonical_replicas=3))],
     ),
+    "show_after_an_edit": ("show", lambda: [edited()]),
+    "diff_over_an_edit": ("diff", lambda: [after(4), edited()]),
     "diff_of_positions": ("diff", lambda: [after(2), after(4)]),
     "diff_of_recipes": (
         "diff", lambda: [

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.arrivals import Counts
-from zephon.exec.change import cut, shown
+from zephon.exec.change import cut
 from zephon.exec.data_changes import shards_of
+from zephon.exec.edits import Edit
 from zephon.exec.history import LaneState
 from zephon.exec.lane_states import lane_from_dict
 from zephon.exec.lane_table import trees_of
@@ -38,12 +39,12 @@ def told_state(state: Mapping[str, Any]) -> list[str]:
         f"lanes        {_lanes_told(state)}",
         f"data         {_data(recipe)}",
         f"steps        {cut(', '.join(step['call'] for step in recipe['steps'])) or 'none'}",
-        f"edits        {_edits(state)}",
+        *(f"edits        {edit}" for edit in _edits(state)),
         "",
         *_table(_counted(recipe, lanes)),
         "",
-        f"held at the lanes' last ticks: {sum(map(len, held)):,} documents of "
-        f"{sum(int(each.length.sum()) for each in held):,} tokens; drawn since then: {since:,}",
+        f"held at the lanes' last ticks: {_many(sum(map(len, held)), 'document')} of "
+        f"{_many(sum(int(each.length.sum()) for each in held), 'token')}; drawn since then: {since:,}",
     ]
 
 
@@ -53,11 +54,14 @@ def told_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
         return []
     found = changes(one["recipe"], other["recipe"], str(one["library"]))
     told = [f"{len(found):,} parts of the recipe differ", *lines(found)] if found else []
-    tellers = {"written by": _writers, "stands": _position, "lanes": _lanes_told, "edits": _edits}
+    tellers = {"written by": _writers, "stands": _position, "lanes": _lanes_told}
     for name, tell in tellers.items():
         was, now = tell(one), tell(other)
         if was != now:
             told.append(f"{name}: was {was}, is {now}")
+    edits = [_edits(state) for state in (one, other)]
+    if edits[0] != edits[1]:
+        told.append(f"edits: was {cut('; '.join(edits[0]))}, is {cut('; '.join(edits[1]))}")
     counted = [_counted(state["recipe"], _lanes(state)) for state in (one, other)]
     found = [
         f"{name}, {head}: was {was:,}, is {now:,}"
@@ -90,8 +94,12 @@ def _data(recipe: Mapping[str, Any]) -> str:
         shards = shards_of(manifest)
         count = manifest["shards"] if shards is None else len(shards)
         rows = manifest["rows"] if shards is None else sum(each[1] for each in shards)
-        told.append(f"{_safe(name)} of {rows:,} rows in {count:,} shard{'' if count == 1 else 's'}")
+        told.append(f"{_safe(name)} of {_many(rows, 'row')} in {_many(count, 'shard')}")
     return cut("; ".join(told) or "none")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _safe(name: str) -> str:
@@ -111,8 +119,16 @@ def _position(state: Mapping[str, Any]) -> str:
     return cut(f"inside step {where['step']:,} of {size:,} rows; handed out by each group: {rows}")
 
 
-def _edits(state: Mapping[str, Any]) -> str:
-    return shown(state["edits"]) if state.get("edits") else "none"
+def _edits(state: Mapping[str, Any]) -> list[str]:
+    """Tell each edit of the run: its words, where it stands, what was drawn before it."""
+    told = []
+    for saved in state.get("edits", ()):
+        edit = Edit.from_dict(saved, state["lane_count"])
+        rows = int(edit.rows.sum())
+        where = f"after {rows:,} rows" if edit.step is None else f"before step {edit.step:,}"
+        drawn = (f"{_safe(name)} {int(each.sum()):,}" for name, each in edit.drawn.items())
+        told.append(cut(f"{', '.join(edit.words)} {where}, drawn until then: {', '.join(drawn)}"))
+    return told[-_MOST_LINES:] or ["none"]
 
 
 def _lanes_told(state: Mapping[str, Any]) -> str:
