@@ -31,6 +31,7 @@ def told_state(state: Mapping[str, Any]) -> list[str]:
     """Say what a sound checkpoint is of, where it stands, and what it has drawn and holds."""
     recipe, lanes = state["recipe"], _lanes(state)
     held = [lane.tick.known for lane in lanes.values()]
+    tokens = sum(int(each.length.sum()) for each in held)
     since = sum(len(lane.log.ordinal) for lane in lanes.values())
     return [
         f"written by   {_writers(state)}",
@@ -44,7 +45,7 @@ def told_state(state: Mapping[str, Any]) -> list[str]:
         *_table(_counted(recipe, lanes)),
         "",
         f"held at the lanes' last ticks: {_many(sum(map(len, held)), 'document')} of "
-        f"{_many(sum(int(each.length.sum()) for each in held), 'token')}; drawn since then: {since:,}",
+        f"{_many(tokens, 'token')}; drawn since then: {since:,}",
     ]
 
 
