@@ -13,6 +13,7 @@ from tests.properties import function_chains
 from tests.properties.chains import CHAINS
 from tests.properties.recipes import rows, rows_of, source, token_dataset
 from zephon import Pipeline
+from zephon.errors import NotYetError
 from zephon.exec.checkpoint import content_digest
 from zephon.exec.history import LaneState
 from zephon.exec.lane_states import lane_to_dict
@@ -319,3 +320,133 @@ def test_a_group_of_rows_is_seen_again_as_it_was():
     held = [place for place in held if place in came and place in was]  # some have no token
     assert len(held) > 50
     assert all(was[place] in came[place] for place in held)
+
+
+MORE = token_dataset("verse", [1 + i % 4 for i in range(37)], 2)
+WITH_VERSE = {"prose": 0.3, "code": 0.2, "maths": 0.1, "verse": 0.4}
+PRIMED = TokenEstimation(primer={**ESTIMATED.primer, "verse": 0.3})
+UNITS_WITH_VERSE = {**UNITS, "estimated tokens": {"token_estimation": PRIMED}}
+
+
+def verse_alone():
+    return each_alone(cut(drawn({"verse": 1.0}, [MORE]), 200)[0])
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("blocks", [None, "auto"])
+def test_a_dataset_is_added(unit, blocks):
+    """It begins at its first row, and the others go on where they stood."""
+
+    def wide(weights=WITH_VERSE):
+        changes = {**UNITS_WITH_VERSE[unit], "shuffle_block_size": blocks}
+        return drawn(weights, [*DATASETS, MORE], **changes)
+
+    head, state = cut(drawn(**UNITS[unit], shuffle_block_size=blocks), 32)
+    middle, second = cut(wide().restore(state, allow={"datasets", "weights"}), 28)
+    tail, third = cut(wide().restore(second), 40)
+    whole, _ = cut(wide().restore(state, allow={"datasets", "weights"}), 68)
+    assert middle + tail == whole
+    assert _restored_state(wide(), third) == third
+    again = wide({**WITH_VERSE, "prose": 0.9}).restore(third, allow={"weights"})
+    last, _ = cut(again, 20)
+    verse = 1 + ord("v") % 7
+    came = each_alone(head + middle + tail + last)
+    old = {key: found for key, found in came.items() if key[1] != verse}
+    if blocks is None:
+        for key, documents in old.items():
+            assert documents == alone()[key][: len(documents)]
+        for key, documents in verse_alone().items():
+            assert came[key] == documents[: len(came[key])]
+    # No row comes twice in a pass, whatever the blocks are.
+    for name, lengths_ in {**LENGTHS, "verse": range(37)}.items():
+        number = 1 + ord(name[0]) % 7
+        rounds = [came[lane, number] for lane in range(LANES)]
+        each = min(len(found) for found in rounds)
+        if each * LANES <= len(lengths_):
+            first = [document for found in rounds for document in found[:each]]
+            assert len(set(first)) == len(first)
+    if unit == "samples":
+        check_added_share(middle + tail, verse)
+
+
+def check_added_share(found, verse):
+    for lane in range(LANES):
+        mine = [component == verse for where, component, _ in documents_of(found) if where == lane]
+        total = np.arange(1, len(mine) + 1)
+        assert np.abs(np.cumsum(mine) - 0.4 * total).max() <= 5
+
+
+@pytest.mark.parametrize("chain", [name for name in CHAINS if name != "sequences"])
+def test_what_is_held_goes_along_with_a_dataset_more(chain):
+    def make(more=False):
+        pipeline = CHAINS[chain]()
+        if more:
+            work = pipeline._source
+            datasets = [*(each.dataset for each in work.components), MORE]
+            weights = {each.name: each.weight for each in work.components} | {"verse": 0.25}
+            pipeline._source = source(
+                datasets,
+                weights,
+                chunk_size=8,
+                shuffle_within_shard=True,
+                exhausted_policy="redistribute",
+                mixture_unit=work.mixture_unit,
+            )
+        return pipeline.batch(1).options(runner="inline", canonical_replicas=2)
+
+    if chain in ("one component", "groups"):
+        return
+    items = iter(pipeline := make())
+    list(islice(items, 0 if chain in ("random windows", "longest first") else 2))
+    state = pipeline.checkpoint()
+    edited = make(True).restore(state, allow={"datasets"})
+    assert _restored_state(make(True), first_of(edited)) == first_of(edited)
+    items = iter(edited)
+    list(islice(items, 9))
+    again = edited.checkpoint()
+    rest = [row for batch in items for row in tokens_of(batch)]
+    assert [row for batch in make(True).restore(again) for row in tokens_of(batch)] == rest
+    counts = edited.accounting()
+    assert counts["verse"]["rows_drawn"] == 37
+    assert counts["prose"]["rows_drawn"] == 130
+    for each in counts.values():
+        lost = sum(each["tokens_dropped"].values())
+        assert each["tokens_made"] == each["tokens_delivered"] + each["tokens_held"] + lost
+
+
+REFUSED = {
+    "kept apart": (
+        lambda p: p.pack_flat(8, algorithm="wrap", homogeneity="full"),
+        "where packing keeps datasets",
+    ),
+    "a memory": (
+        lambda p: function_chains.summed(p).pack_flat(8, algorithm="wrap"),
+        "an operator that remembers",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_dataset_more_is_refused_where_it_would_not_be_exact(name):
+    build, says = REFUSED[name]
+
+    def make(datasets):
+        work = source(datasets, {each.name: 1.0 for each in datasets})
+        return build(Pipeline(work)).batch(1).options(runner="inline")
+
+    state = make(DATASETS).checkpoint()
+    with pytest.raises(NotYetError, match=says):
+        next(iter(make([*DATASETS, MORE]).restore(state, allow={"datasets"})))
+
+
+def test_a_dataset_more_stands_last_and_none_goes():
+    state = drawn().checkpoint()
+    with pytest.raises(NotYetError, match="must be listed behind those that were there"):
+        next(
+            iter(drawn(WITH_VERSE, [MORE, *DATASETS]).restore(state, allow={"datasets", "weights"}))
+        )
+    with pytest.raises(NotYetError, match="the weight of 'maths' cannot become 0 yet"):
+        next(iter(drawn({**EVEN, "maths": 0.0}).restore(state, allow={"weights"})))
+    fewer = dict.fromkeys(NAMES[:2], 1.0)
+    with pytest.raises(NotYetError, match="dataset 'maths' cannot be removed yet"):
+        next(iter(drawn(fewer, DATASETS[:2]).restore(state, allow={"datasets"})))

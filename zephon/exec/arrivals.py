@@ -143,6 +143,10 @@ class Counts:
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
         return iter((self.rows, self.tokens, self.filtered, self.dropped))
 
+    def widened(self, components: int) -> Counts:
+        """Return the counts among more components, of which those added stand last."""
+        return Counts(*(np.pad(each, (0, components - len(each))) for each in self))
+
     def plus(self, other: Counts) -> Counts:
         """Add up the counts of two lanes."""
         return Counts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))

@@ -13,18 +13,23 @@ from typing import Any
 import numpy as np
 
 from zephon.errors import CheckpointError, NotYetError
+from zephon.exec.arrivals import Counts
 from zephon.exec.edited_source import former_lanes
 from zephon.exec.edits import Edit
 from zephon.exec.floors import Floor, floors_of
-from zephon.exec.history import LaneState
+from zephon.exec.history import LaneState, Tick
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lane_states import lane_from_dict
 from zephon.exec.lane_table import trees_of
 from zephon.exec.lanes import Topology
 from zephon.exec.launch import step_of
+from zephon.exec.policies.merge_point import MergePoint
 from zephon.exec.policy_chain import chain_of, measures_of
 from zephon.exec.saved_values import told
+from zephon.planner import physical
 from zephon.planner.compiler import Plan
+from zephon.planner.tree import source_first
+from zephon.work.schedule import StepSize
 from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
@@ -62,7 +67,7 @@ def edited(
             f"restore: allow={min(words)!r} is not there yet for a work source of your own; "
             "restore the checkpoint with the source that it was taken from"
         )
-    _check_still_read(restored["recipe"]["source"], source)
+    _check_datasets(restored["recipe"]["source"], source, plan)
     every = _all_states(restored, topology.lanes)
     check_editable(every)
     edits.append(
@@ -74,11 +79,16 @@ def edited(
             source=restored["recipe"]["source"],
         )
     )
-    editing = Editing(source, floors_of(plan)[0], edits, topology.lanes)
+    step = step_of(plan, topology.global_batch_size)
+    editing = Editing(source, floors_of(plan)[0], edits, topology.lanes, step)
     return edits, {lane: editing.edited(lane, state) for lane, state in states.items()}
 
 
-def _check_still_read(before: Mapping[str, Any], source: StaticMixtureWorkSource) -> None:
+def _check_datasets(before: Mapping[str, Any], source: StaticMixtureWorkSource, plan: Plan) -> None:
+    """Refuse datasets that come or go where their components would be others."""
+    names = [each.name for each in source.components]
+    if names[: len(before["components"])] == before["components"] != names:
+        _check_added(names[-1], plan)
     read = {each.name for each in source.components if each.read}
     for name in before["rules"]:
         if name in read:
@@ -91,6 +101,26 @@ def _check_still_read(before: Mapping[str, Any], source: StaticMixtureWorkSource
             )
         raise NotYetError(
             f"restore: dataset {name!r} cannot be removed yet; let a schedule take its weight away"
+        )
+    if names[: len(before["components"])] != before["components"]:
+        raise NotYetError(
+            "restore: datasets that are added must be listed behind those that were there, "
+            f"{', '.join(map(repr, before['components']))}; list them last"
+        )
+
+
+def _check_added(name: str, plan: Plan) -> None:
+    """Refuse a dataset more where a step must know of it from the beginning."""
+    what = None
+    if any(isinstance(n, physical.CallInOrder) for n in source_first(plan.physical)):
+        what = "an operator that remembers rows"
+    for node in source_first(plan.physical):
+        if isinstance(node, physical.KeepMixture) and node.mixture is not None:
+            what = "ensure_mixture(mixture=...)"
+    if what is not None:
+        raise NotYetError(
+            f"restore: dataset {name!r} cannot be added yet to a pipeline with {what}; leave it "
+            "out, or leave that out from the beginning"
         )
 
 
@@ -140,12 +170,20 @@ class Editing:
         floor: the first floor of the plan.
         edits: of the run, the one that begins last.
         lanes: how many there are.
+        step: what a step is from there on.
     """
 
     def __init__(
-        self, source: StaticMixtureWorkSource, floor: Floor, edits: Sequence[Edit], lanes: int
+        self,
+        source: StaticMixtureWorkSource,
+        floor: Floor,
+        edits: Sequence[Edit],
+        lanes: int,
+        step: StepSize | None,
     ) -> None:
+        self._step = step
         self._source = source
+        self._lanes = lanes
         self._edits = tuple(edits)
         names = list(edits[-1].source["components"])
         self._numbers = {name: number for number, name in enumerate(names)}
@@ -156,6 +194,7 @@ class Editing:
         }
         self._former = former_lanes(edits[-1], lanes, self._numbers, counts, len(names))
         self._chain, self._measures = chain_of(floor, names), measures_of(floor)
+        self._wider = chain_of(floor, [each.name for each in source.components])
 
     def edited(self, lane: int, state: LaneState) -> LaneState:
         """Give the state of a lane from which it goes on."""
@@ -168,15 +207,31 @@ class Editing:
                 base = self._edits[-2].base(lane, self._numbers, len(self._numbers))
             draws = self._former.stream(lane, base)
         run = LaneRun(lane, draws, self._chain, len(self._numbers), bottom, self._measures)
-        return with_bottom(state, _rebased(run.standing()))
+        standing = run.standing()
+        tick = self._widened(standing.tick)
+        if tick.merge is not None:
+            tick = replace(tick, merge=self._rebased(lane, tick.merge, tick.counts))
+        return with_bottom(state, replace(standing, tick=tick))
 
+    def _widened(self, tick: Tick) -> Tick:
+        """Tell of the components that are there now."""
+        count = len(self._source.components)
+        if count == len(self._numbers):
+            return tick
+        counts = tick.counts.widened(count)
+        return replace(tick, stages=self._wider.widened(tick.stages), counts=counts)
 
-def _rebased(state: LaneState) -> LaneState:
-    """Let a merge begin anew where it stands: nothing that was emitted counts any more."""
-    tick = state.tick
-    if tick.merge is None:
-        return state
-    return replace(state, tick=replace(tick, merge=replace(tick.merge, base=tick.counts.tokens)))
+    def _rebased(self, lane: int, merge: MergePoint, counts: Counts) -> MergePoint:
+        """Let a merge begin anew where it stands: nothing that was emitted counts any more.
+
+        A component that was not read before begins; one that is finished stays so.
+        """
+        strands = self._source.token_lane(lane, self._lanes, step=self._step).strands
+        live = np.array([strand.length is None or strand.length > 0 for strand in strands])
+        for name in self._edits[-1].source["rules"]:
+            live[self._numbers[name]] &= merge.live[self._numbers[name]]
+        position = np.pad(merge.position, (0, len(live) - len(merge.position)))
+        return MergePoint(position, counts.tokens, live)
 
 
 def with_bottom(state: LaneState, bottom: LaneState) -> LaneState:

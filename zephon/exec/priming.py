@@ -52,7 +52,7 @@ def prime(
     """
     estimation = source.token_estimation if isinstance(source, StaticMixtureWorkSource) else None
     if estimation is not None and restored is not None:
-        _restore_costs(source, restored)
+        _restore_costs(plan, source, options, tokenizers, restored)
         return
     counted_by = estimation.measure if estimation and estimation.measure else _steps(plan)
     stale = estimation is not None and _COUNTED_BY.get(source, counted_by) != counted_by
@@ -90,7 +90,7 @@ def cost_lines(source: WorkSource, restored: Mapping[str, Any] | None) -> tuple[
         if given is not None:
             cost = mean_cost(dataset, TokenRatio(given))
             lines.append(f"{name}: {cost:,.1f} tokens a mean row, given as {given:g} a byte")
-        elif costs is not None:
+        elif costs is not None and name in costs:
             how = _how(ratios[name]) if name in ratios else "as measured when the run began"
             lines.append(f"{name}: {costs[name]:,.1f} tokens a mean row, {how}")
         else:
@@ -113,29 +113,43 @@ def _saved_costs(
 ) -> dict[str, float] | None:
     """Give the costs that a checkpoint's run measured; what is given now stays as given.
 
-    None if there is no checkpoint, or it has no costs of these datasets: it belongs to another
-    recipe then, and the restore says so.
+    Of datasets that it did not know there are none, but those given. None if there is no
+    checkpoint, or it has no costs, or those of others too: then it belongs to another recipe.
     """
     estimation = source.token_estimation
     if restored is None or estimation is None:
         return None
     saved = restored["recipe"].get("source", {}).get("token_costs")
     datasets = {c.name: c.dataset for c in source.components if c.read}
-    if saved is None or saved.keys() != datasets.keys():
+    if saved is None or saved.keys() - datasets.keys():
         return None
     given = {name: estimation.given_ratio(name) for name in datasets}
     return {
         name: saved[name] if ratio is None else mean_cost(datasets[name], TokenRatio(ratio))
         for name, ratio in given.items()
+        if ratio is not None or name in saved
     }
 
 
-def _restore_costs(source: WorkSource, restored: Mapping[str, Any]) -> None:
+def _restore_costs(
+    plan: Plan,
+    source: WorkSource,
+    options: RuntimeOptions,
+    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    restored: Mapping[str, Any],
+) -> None:
+    """Take the costs of a checkpoint; measure those of datasets that it did not know."""
+    saved = None
     if isinstance(source, StaticMixtureWorkSource):
         saved = _saved_costs(source, restored)
-        if saved is not None:
-            source.set_token_costs(saved)
-            _COUNTED_BY[source] = None
+    if saved is None or not isinstance(source, StaticMixtureWorkSource):
+        return
+    if any(c.read and c.name not in saved for c in source.components):
+        with counting(plan, source, options, tokenizers) as count:
+            source.prime(counting_spec=count, known=saved)
+    else:
+        source.set_token_costs(saved)
+    _COUNTED_BY[source] = None
 
 
 @contextmanager

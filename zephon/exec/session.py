@@ -32,6 +32,7 @@ from zephon.planner.tree import source_first
 from zephon.version import __version__
 from zephon.work.chunks.source_description import recipe_of_source
 from zephon.work.source import WorkSource
+from zephon.work.static_mixture import StaticMixtureWorkSource
 
 
 def topology_of(
@@ -121,6 +122,8 @@ def open_engine(
     Raises:
         CheckpointError: the checkpoint belongs to another recipe; names what differs.
     """
+    if restored is not None and isinstance(source, StaticMixtureWorkSource):
+        source = source.continued(restored["recipe"]["source"])
     tokenizers = tokenizers_of(plan, options)
     prime(plan, source, options, tokenizers, restored)
     identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,16 @@ class MixturePlan:
         for each in reading:
             plan._check_end(each, max(spec[each.component.name] for spec in specs))
         return plan
+
+    def with_blocks(self, sizes: Mapping[str, int | None]) -> MixturePlan:
+        """Return the plan with other sizes of blocks for some components."""
+        reading = []
+        for each in self.reading:
+            component, name = each.component, each.component.name
+            rules = replace(each.rules, block_size=sizes.get(name, each.rules.block_size))
+            passes = self.settings.passes(name, rules, np.asarray(component.dataset.counts()))
+            reading.append(Reading(component, rules, passes))
+        return replace(self, reading=tuple(reading))
 
     def recipe(self, costs: Mapping[str, float] | None) -> dict[str, Any]:
         """List everything that changes the data, as JSON values."""

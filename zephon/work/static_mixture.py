@@ -7,6 +7,7 @@ order/ (which lane takes which position of a pass, and which row lies there).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -77,7 +78,14 @@ class StaticMixtureWorkSource(CutChunks):
         DatasetError: a dataset that is to be read has no rows.
     """
 
-    __slots__ = ("_costs", "_laid_out", "_plan", "token_estimation", "token_ratios")
+    __slots__ = (
+        "_blocks_follow",
+        "_costs",
+        "_laid_out",
+        "_plan",
+        "token_estimation",
+        "token_ratios",
+    )
 
     def __init__(
         self,
@@ -141,6 +149,7 @@ class StaticMixtureWorkSource(CutChunks):
             counted=counted,
             schedule=changes,
         )
+        self._blocks_follow = shuffle_block_size == "auto"
         self.token_estimation = token_estimation
         self.token_ratios: dict[str, TokenRatio] = {}
         self._costs: dict[str, float] | None = None
@@ -205,6 +214,23 @@ class StaticMixtureWorkSource(CutChunks):
         """Give the rows of a component that are permuted among themselves; None without blocks."""
         found = (r.rules for r in self._plan.reading if r.component.dataset_id == component)
         return next((rules.block_size for rules in found), None)
+
+    def continued(self, recipe: Mapping[str, Any]) -> StaticMixtureWorkSource:
+        """Return this source with the automatic block sizes of a run that it goes on with.
+
+        Those of its datasets decide their order; another dataset must not change it.
+
+        Args:
+            recipe: of the source of that run.
+        """
+        known = recipe.get("rules", {}) if self._blocks_follow else {}
+        sizes = {name: rules["shuffle_block_size"] for name, rules in known.items()}
+        if all(r.block_size == sizes.get(c.name, r.block_size) for c, r in self.rules()):
+            return self
+        other = copy.copy(self)
+        other._plan = self._plan.with_blocks(sizes)
+        other._laid_out = None
+        return other
 
     def rules(self) -> tuple[tuple[Component, Rules], ...]:
         """Say how each component that is read is ordered, and when it ends."""
@@ -305,6 +331,8 @@ class StaticMixtureWorkSource(CutChunks):
         counting_spec: Any = None,
         pre_tokenize_replay: object = None,
         mp_context: object = None,
+        *,
+        known: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         """Estimate the tokens of a mean row of each dataset that is read.
 
@@ -313,14 +341,18 @@ class StaticMixtureWorkSource(CutChunks):
             counting_spec: counts the tokens of rows; see ``prime_token_ratios``.
             pre_tokenize_replay: accepted; counting includes every step before the tokenizer.
             mp_context: accepted; no process is started.
+            known: tokens of a mean row of datasets that need no estimate.
         """
         if self.token_estimation is None:
             return
-        datasets = {c.name: c.dataset for c in self._plan.components if c.read}
+        datasets = {
+            c.name: c.dataset for c in self._plan.components if c.read and c.name not in known
+        }
         ratios = prime_token_ratios(
             self.token_estimation, datasets, seed=self.seed, count=counting_spec
         )
-        self.set_token_costs({name: mean_cost(datasets[name], r) for name, r in ratios.items()})
+        costs = {name: mean_cost(datasets[name], r) for name, r in ratios.items()}
+        self.set_token_costs({**known, **costs})
         self.token_ratios = ratios
 
     def describe(self, lanes: int, step: StepSize | None = None) -> tuple[str, ...]:

@@ -57,6 +57,12 @@ class Chain:
             for policy, part in zip(self._policies, held, strict=True)
         ]
 
+    def widened(self, held: Sequence[Held]) -> tuple[Held, ...]:
+        """Return states where components were added last; see ``Policy.widened``."""
+        count = len(self._policies)
+        wide = [p.widened(part) for p, part in zip(self._policies, held, strict=False)]
+        return (*wide, *held[count:])
+
     def dropped(self, states: States) -> Mapping[str, NDArray[np.int64]]:
         """Count tokens that were thrown away since the lane began, by reason and component."""
         total: dict[str, NDArray[np.int64]] = {}

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.errors import NotYetError
 from zephon.exec.policies.policy import (
     NO_INTS,
     NO_UNITS,
@@ -103,6 +104,13 @@ class Domains(Policy[list[Any]]):
             states.append(self._policy.resume(lane, Held(units, own), documents))
             first += count
         return states
+
+    def widened(self, held: Held) -> Held:
+        """Refuse: domains may be others; see ``Policy.widened``."""
+        raise NotYetError(
+            "restore: a dataset cannot be added yet where packing keeps datasets apart; leave it "
+            "out, or start anew"
+        )
 
     def dropped(self, state: list[Any]) -> Mapping[str, NDArray[np.int64]]:
         """Count tokens that were thrown away in any domain, by reason and component."""

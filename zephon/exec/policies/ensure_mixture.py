@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.policies.contributions import NONE, SEVERAL, contributions
-from zephon.exec.policies.mixing import Mixing
+from zephon.exec.policies.mixing import BY_GROUP, Mixing
 from zephon.exec.policies.policy import AT_END, NO_UNITS, Documents, Held, Policy, Units
 
 _EVERY = 64  # units from one look at the weights in force to the next
@@ -137,6 +137,15 @@ class EnsureMixture(Policy[Mixing]):
             else:
                 state.add(place, group, weight)
         return state
+
+    def widened(self, held: Held) -> Held:
+        """Owe nothing to groups that were not there; see ``Policy.widened``."""
+        fresh = self.make_state(0).numbers()
+        numbers = dict(held.numbers)
+        for name in BY_GROUP:
+            before = numbers[name]
+            numbers[name] = np.concatenate([before, fresh[name][len(before) :]])
+        return Held(held.units, numbers)
 
     def realised(self, state: Mixing) -> NDArray[np.float64]:
         """Return the weight that left of each component, shape [names]."""

@@ -25,7 +25,7 @@ from zephon.exec.policies.unit_store import UnitStore
 
 _COUNTS = ("pushed", "departures", "cadence")
 _SUMS = ("moved", "began")
-_BY_GROUP = ("target", "owed", "due", "realised", "former", "drained")
+BY_GROUP = ("target", "owed", "due", "realised", "former", "drained")
 
 
 @dataclass(slots=True, eq=False)
@@ -225,7 +225,7 @@ class Mixing:
         return {
             "counts": np.array([getattr(self, name) for name in _COUNTS], np.int64),
             "sums": _bits([getattr(self, name) for name in _SUMS]),
-            **{name: _bits(getattr(self, name)) for name in _BY_GROUP},
+            **{name: _bits(getattr(self, name)) for name in BY_GROUP},
             "served_sizes": np.array([len(groups) for groups in served], np.int64),
             "served": np.array([group for groups in served for group in groups], np.int64),
         }
@@ -236,7 +236,7 @@ class Mixing:
             setattr(self, name, count)
         for name, total in zip(_SUMS, numbers["sums"].view(np.float64).tolist(), strict=True):
             setattr(self, name, total)
-        for name in _BY_GROUP:
+        for name in BY_GROUP:
             setattr(self, name, numbers[name].view(np.float64).tolist())
         self._look()
         served = iter(numbers["served"].tolist())

@@ -210,6 +210,16 @@ class Policy(ABC, Generic[State]):
     def resume(self, lane: int, held: Held, documents: Documents) -> State:
         """Rebuild the state that ``held`` came from; documents may have other arrival numbers."""
 
+    def widened(self, held: Held) -> Held:
+        """Return what ``held`` gave where there were fewer components, as it is among all.
+
+        The policy knows all of them; those that it did not know before stand last.
+
+        Raises:
+            NotYetError: it cannot be told.
+        """
+        return held
+
     def dropped(self, state: State) -> Mapping[str, NDArray[np.int64]]:
         """Count tokens that were thrown away since the lane began, by reason.
 

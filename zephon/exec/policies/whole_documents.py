@@ -50,6 +50,13 @@ class WholeDocuments(Policy[State]):
         """Count the documents longer than a row."""
         return state.oversized_documents
 
+    def widened(self, held: Held) -> Held:
+        """Count nothing thrown away of components that were not there; see ``Policy.widened``."""
+        oversized = self._nothing_thrown()
+        before = held.numbers["oversized"]
+        oversized[: len(before)] = before
+        return Held(held.units, {**held.numbers, "oversized": oversized})
+
     def _nothing_thrown(self) -> NDArray[np.int64]:
         return np.zeros(self._components, np.int64)
 
