@@ -16,6 +16,7 @@ IpcTransport = Literal["socketpair", "pipe"]
 RUNNERS = ("auto", "threads", "inline", "process")
 _LATER_RUNNERS = ("ray", "remote")
 _MAPPINGS = ("contiguous", "interleaved")
+_VERIFIED = ("sampled", "full")
 _BACKENDS = ("auto", "gigatoken", "tokenizers")
 _RENAMED = {"shm_min_size": "shm_min_item_bytes", "coalesce_tensors": "shm_coalesce"}
 _LATER = {
@@ -100,6 +101,7 @@ class RuntimeOptions:
     global_batch_size: int | None = None
     memory_budget: int | str | None = None
     tokenizer_backend: str = "auto"
+    verify_data: str = "sampled"
     ledger: str | None = None
     token_cache: Any = None
     progress: bool = False
@@ -198,6 +200,8 @@ def _check(name: str, value: Any) -> None:
             _one_of(name, value, _MAPPINGS)
         case "tokenizer_backend":
             _one_of(name, value, _BACKENDS)
+        case "verify_data":
+            _one_of(name, value, _VERIFIED)
         case "auto_validation":
             _one_of(name, value, ("strict", "warn", "off"))
         case "memory_budget" if value is not None:

@@ -374,16 +374,22 @@ def test_files_beside_the_data_are_no_change(world):
     assert rows(job(folder, folder / "tokenizer").restore(state)) == whole[6:]
 
 
-def test_rows_of_another_length_under_the_same_name_are_found_when_they_are_read_again():
-    """Rows in memory whose content changed, where names, counts and sizes are the same."""
+def test_rows_that_change_after_the_data_was_compared_are_found_when_they_are_read_again():
+    """Rows in memory are the user's own: here they change once the restored run has begun."""
 
     def make(lengths):
-        shards = {0: InMemoryShard([{"input_ids": [1] * n} for n in lengths])}
-        return pipeline(Dataset.from_dict("own", shards)).pack_flat(7, algorithm="wrap").batch(1)
+        rows = [{"input_ids": [1] * n} for n in lengths]
+        data = Dataset.from_dict("own", {0: InMemoryShard(rows)})
+        return rows, pipeline(data).pack_flat(7, algorithm="wrap").batch(1)
 
-    _, state = stop_after(make([5, 6, 4, 9]), 1)
+    _, state = stop_after(make([5, 6, 4, 9])[1], 1)
+    with pytest.raises(CheckpointError, match=r"shard '0': was 4 rows of .*, with other content"):
+        iter(make([5, 4, 6, 9])[1].restore(state))
+    rows, pipe = make([5, 6, 4, 9])
+    batches = iter(pipe.restore(state))
+    rows[1]["input_ids"].append(1)
     with pytest.raises(CheckpointError, match=r"other lengths .*; the data changed under it"):
-        list(make([5, 4, 6, 9]).restore(state))
+        list(batches)
 
 
 def test_state_stays_small_however_far_the_run_is():

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zephon.exec.change import Change, cut, differences, part_of, without
+from zephon.exec.data_change import DataChange, data_change
+from zephon.exec.manifest import Manifest
 
 _ONE_BY_ONE = 3
 """So many shards that fared alike get a line each; more of them share one."""
@@ -15,38 +17,56 @@ _GONE = "its rows are part of the order; put it back"
 _CHANGED = "rows are known by their places; put the old file back, and new rows into a new shard"
 _UNKNOWN = "of so many shards only a digest is kept, so which differ is not known; put them back"
 
-Manifest = list[Any] | Mapping[str, Any]
+_REWRITTEN = "put the file back that it was, and new rows into a new shard"
+_SOME_REWRITTEN = "of so many shards only a digest is kept; put back the files that were there"
+
+Recorded = list[Any] | Mapping[str, Any]
 
 
-def data_changes(name: str, saved: Manifest, current: Manifest) -> Iterator[Change]:
-    """List what differs between two recorded manifests of a dataset."""
+def data_changes(
+    name: str, saved: Recorded, current: Recorded, found: DataChange | None = None
+) -> Iterator[Change]:
+    """List what differs between two recorded manifests of a dataset.
+
+    Args:
+        name: of the dataset.
+        saved: what the checkpoint's recipe says of it.
+        current: what the present one says.
+        found: how shards differ; None: by name, rows and bytes alone.
+    """
     owner = f"data of {name!r}"
     for path, was, now in differences(_types(saved), _types(current), "schema"):
         yield Change(part_of(owner, path), was, now, None, "declare the types of then")
-    before, after = shards_of(saved), shards_of(current)
-    if before is None or after is None:
+    if found is None:
+        found = data_change(*(Manifest.read(name, each, {}) for each in (saved, current)))
+    if found.untold:
         for path, was, now in differences(_summed(saved), _summed(current)):
             yield Change(part_of(owner, path), was, now, None, _UNKNOWN)
-        return
-    sizes = [{name: _size(*of) for name, *of in shards} for shards in (before, after)]
-    yield from _shard_changes(owner, *sizes)
+    if found.some_rewritten:
+        was, now = "with the content of then", "with another, in as many bytes"
+        yield Change(part_of(owner, "some shards"), was, now, None, _SOME_REWRITTEN)
+    yield from _shard_changes(owner, found, *(_sizes(each) for each in (saved, current)))
 
 
-def shards_of(manifest: Manifest) -> list[tuple[str, int, int]] | None:
+def shards_of(manifest: Recorded) -> list[tuple[str, int, int]] | None:
     """Give name, rows and bytes of each recorded shard; None where only a digest is recorded."""
     shards = manifest["shards"] if isinstance(manifest, Mapping) else manifest
     return [(*shard,) for shard in shards] if isinstance(shards, list) else None
+
+
+def _sizes(manifest: Recorded) -> dict[str, str]:
+    return {name: _size(rows, size) for name, rows, size in shards_of(manifest) or ()}
 
 
 def _size(rows: int, size: int) -> str:
     return f"{rows:,} row{'' if rows == 1 else 's'} of {size:,} bytes"
 
 
-def _types(manifest: Manifest) -> Any:
+def _types(manifest: Recorded) -> Any:
     return manifest.get("types") if isinstance(manifest, Mapping) else None
 
 
-def _summed(manifest: Manifest) -> dict[str, Any]:
+def _summed(manifest: Recorded) -> dict[str, Any]:
     shards = shards_of(manifest)
     if shards is None and isinstance(manifest, Mapping):
         return without(manifest, ["types"])
@@ -54,18 +74,20 @@ def _summed(manifest: Manifest) -> dict[str, Any]:
 
 
 def _shard_changes(
-    owner: str, before: Mapping[str, str], after: Mapping[str, str]
+    owner: str, found: DataChange, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[Change]:
-    gone = [name for name in before if name not in after]
-    added = [name for name in after if name not in before]
-    renamed = _renamed([(name, before[name]) for name in gone], [(n, after[n]) for n in added])
-    changed = [name for name, was in before.items() if after.get(name, was) != was]
-    new_names = set(renamed.values())
+    """Write what became of shards; of those whose sizes are not recorded, that they are there."""
     kinds: tuple[tuple[str, str | None, str, list[tuple[str, str | None, str | None]]], ...] = (
-        ("renamed", None, _RENAMED, [(n, repr(n), repr(to)) for n, to in renamed.items()]),
-        ("gone", None, _GONE, [(n, before[n], None) for n in gone if n not in renamed]),
-        ("changed", None, _CHANGED, [(n, before[n], after[n]) for n in changed]),
-        ("added", "data", "", [(n, None, after[n]) for n in added if n not in new_names]),
+        ("renamed", None, _RENAMED, [(n, repr(n), repr(to)) for n, to in found.renamed]),
+        ("gone", None, _GONE, [(n, before.get(n, "there"), None) for n in found.gone]),
+        ("changed", None, _CHANGED, [(n, before[n], after[n]) for n in found.resized]),
+        (
+            "rewritten",
+            None,
+            _REWRITTEN,
+            [(n, before[n], "as large, with other content") for n in found.rewritten],
+        ),
+        ("added", "data", "", [(n, None, after.get(n, "there")) for n in found.added]),
     )
     for what, word, why, shards in kinds:
         if len(shards) <= _ONE_BY_ONE:
@@ -81,11 +103,3 @@ def _first(shards: Sequence[tuple[str, str | None, str | None]], place: int) -> 
     """Tell of the first shards what they were, or what they are."""
     told = [f"{each[0]!r} {each[place]}" for each in shards if each[place] is not None]
     return cut(f"{', '.join(told)}, ...") if told else None
-
-
-def _renamed(gone: Sequence[tuple[str, str]], added: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Pair shards that are gone with added ones that have as many rows and bytes, in order."""
-    free: dict[str, list[str]] = {}
-    for name, size in reversed(added):
-        free.setdefault(size, []).append(name)
-    return {name: free[size].pop() for name, size in gone if free.get(size)}

@@ -10,6 +10,7 @@ from typing import Any
 
 from zephon.errors import CheckpointError, NotYetError, PlanError, nearest
 from zephon.exec.change import Change, differences
+from zephon.exec.data_change import DataChange
 from zephon.exec.source_changes import Kept, source_changes
 from zephon.exec.step_changes import step_changes
 
@@ -61,29 +62,37 @@ def checked_words(allow: Iterable[str]) -> frozenset[str]:
 
 
 def changes(
-    saved: Mapping[str, Any], current: Mapping[str, Any], library: str = ""
+    saved: Mapping[str, Any],
+    current: Mapping[str, Any],
+    library: str = "",
+    data: Mapping[str, DataChange] | None = None,
 ) -> list[Change]:
-    """List the parts in which a checkpoint's recipe and the present one differ.
+    """List the parts in which a checkpoint's recipe and the present one differ, data too.
 
     Args:
         saved: the checkpoint's recipe.
         current: the present one.
         library: the release that wrote the checkpoint, for the advice to install it.
+        data: how the shards of datasets differ, where they were looked at.
     """
-    if saved == current:
+    data = data or {}
+    if saved == current and not any(data.values()):
         return []
-    found = list(_changes(saved, current, library))
+    found = list(_changes(saved, current, library, data))
     return found or [Change(*each, None, _OTHERWISE) for each in differences(saved, current)]
 
 
 def _changes(
-    saved: Mapping[str, Any], current: Mapping[str, Any], library: str
+    saved: Mapping[str, Any],
+    current: Mapping[str, Any],
+    library: str,
+    data: Mapping[str, DataChange],
 ) -> Iterator[Change]:
     release = f"zephon {library}" if library else "the release"
     for part, was, now in _parts(saved, current, "stream_version"):
         why = f"releases differ in an order; install {release}, which wrote the checkpoint"
         yield Change(part, was, now, None, why)
-    yield from source_changes(saved, current)
+    yield from source_changes(saved, current, data)
     kept = Kept.of(saved, current)
     steps = list(step_changes(saved["steps"], current["steps"], kept.same_argument))
     yield from steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,12 +16,14 @@ class Identity:
     """What a run is: everything that decides its rows, and what encodes its text.
 
     recipe: JSON values. backends: back end and version of each tokenizer. edits: of the run until
-    now, oldest first, as JSON values.
+    now, oldest first, as JSON values. manifest: tells what the data holds, by dataset; called when
+    the first state is taken, since it may look at files.
     """
 
     recipe: Mapping[str, Any]
     backends: Sequence[Mapping[str, str]]
     edits: Sequence[Mapping[str, Any]] = ()
+    manifest: Callable[[], dict[str, Any]] = dict
 
     @cached_property
     def polars(self) -> dict[str, str]:
@@ -35,6 +37,7 @@ class Identity:
         return {
             "recipe": Lasting(dict(self.recipe)),
             "edits": Lasting([dict(each) for each in self.edits]),
+            "manifest": Lasting(self.manifest()),
             "tokenizer_backends": Lasting([dict(each) for each in self.backends]),
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from zephon.errors import CheckpointError, PlanError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest
+from zephon.exec.data_check import data_now, manifest_of
 from zephon.exec.delivery import Position
 from zephon.exec.editing import edited
 from zephon.exec.engine import Engine, Identity
@@ -24,6 +25,7 @@ from zephon.exec.saved_positions import position_from_dict, position_to_dict
 from zephon.exec.saved_values import flag, whole
 from zephon.exec.state_parts import refuse_missing
 from zephon.exec.tokenizers import Tokenizer
+from zephon.io.dataset import Dataset
 from zephon.options import RuntimeOptions
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
@@ -76,11 +78,10 @@ def identity_of(
     lanes: int,
 ) -> Identity:
     """Describe everything that decides what is delivered, as JSON values."""
-    datasets = {c.dataset.name: c.dataset for c in source.components if c.read}
     recipe = recipe_of(
         plan.logical,
         source=recipe_of_source(source),
-        manifest={name: d.recorded_manifest() for name, d in datasets.items()},
+        manifest={name: each.recorded_manifest() for name, each in datasets_of(source).items()},
         tokenizers=[
             {
                 "digest": t.digest,
@@ -99,6 +100,11 @@ def identity_of(
         ],
     )
     return Identity(recipe, [{"backend": t.backend, "version": t.version} for t in tokenizers])
+
+
+def datasets_of(source: WorkSource) -> dict[str, Dataset]:
+    """Give the datasets that are read, by name."""
+    return {c.dataset.name: c.dataset for c in source.components if c.read}
 
 
 def open_engine(
@@ -120,7 +126,8 @@ def open_engine(
         allow: words of the changes since then that are let through.
 
     Raises:
-        CheckpointError: the checkpoint belongs to another recipe; names what differs.
+        CheckpointError: the checkpoint belongs to another recipe or other data; names what differs.
+        ShardError: a data file cannot be looked at.
     """
     if restored is not None and isinstance(source, StaticMixtureWorkSource):
         source = source.continued(restored["recipe"]["source"])
@@ -128,10 +135,16 @@ def open_engine(
     prime(plan, source, options, tokenizers, restored)
     identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes)
     start = partial(launch, plan, source, options, tokenizers)
+    datasets, verify = datasets_of(source), options.verify_data
     if restored is None:
+        identity = replace(identity, manifest=manifest_of(datasets, verify))
         return start(identity, topology, Position(), None)
-    found = changes(restored["recipe"], identity.recipe, str(restored["library"]))
+    data = data_now(restored, datasets, verify)
+    found = changes(restored["recipe"], identity.recipe, str(restored["library"]), data)
     refuse_unless(found, allow, _other_polars(restored, identity))
+    unchanged = [name for name, change in data.items() if not change]
+    manifest = manifest_of(datasets, verify, restored, unchanged)
+    identity = replace(identity, manifest=manifest)
     made_by = restored.get("tokenizer_backends")
     now = list(identity.backends)
     if made_by != now:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from zephon.exec.change import Change, differences, part_of, shown, without
+from zephon.exec.data_change import DataChange
 from zephon.exec.data_changes import data_changes, shards_of
 from zephon.work.mixture_plan import AUTO_BLOCK_SHARDS
 
@@ -16,20 +18,30 @@ _RULES = "it decides the order of its rows, or when they end; set it back"
 _COSTS = "it decides how much of each dataset is drawn; give the costs of then"
 _CUSTOM = "a source of your own decides order and ends; build it as then"
 
+_NOT_LOOKED: Mapping[str, DataChange] = MappingProxyType({})
+
 Recipe = Mapping[str, Any]
 
 
-def source_changes(saved: Recipe, current: Recipe) -> Iterator[Change]:
-    """List what differs in two recipes' work sources, and in the data of their datasets."""
+def source_changes(
+    saved: Recipe, current: Recipe, data: Mapping[str, DataChange] = _NOT_LOOKED
+) -> Iterator[Change]:
+    """List what differs in two recipes' work sources, and in the data of their datasets.
+
+    Args:
+        saved: the checkpoint's recipe.
+        current: the present one.
+        data: how the shards of datasets differ, where they were looked at.
+    """
     if {each["source"].get("source") for each in (saved, current)} == {"static_mixture"}:
-        yield from _mixture_changes(saved, current)
+        yield from _mixture_changes(saved, current, data)
         return
     for path, was, now in differences(saved["source"], current["source"], "work source"):
         yield Change(path, was, now, None, _CUSTOM)
     before, after = saved["data"], current["data"]
     for name in sorted({*before, *after}):
         if name in before and name in after:
-            for change in data_changes(name, before[name], after[name]):
+            for change in data_changes(name, before[name], after[name], data.get(name)):
                 yield replace(change, word=None, why=change.why or _CUSTOM)
         else:
             was, now = (shown(data[name]) if name in data else None for data in (before, after))
@@ -74,7 +86,9 @@ class Kept:
         return sorted(sorted(each) for each in kept if each)
 
 
-def _mixture_changes(saved: Recipe, current: Recipe) -> Iterator[Change]:
+def _mixture_changes(
+    saved: Recipe, current: Recipe, data: Mapping[str, DataChange]
+) -> Iterator[Change]:
     before, after = saved["source"], current["source"]
     kept = Kept.of(saved, current)
     for name in before["components"]:
@@ -91,7 +105,8 @@ def _mixture_changes(saved: Recipe, current: Recipe) -> Iterator[Change]:
     grown = set()
     for name in kept.names:
         if name in saved["data"] and name in current["data"]:
-            found = list(data_changes(name, saved["data"][name], current["data"][name]))
+            was, now = (each["data"][name] for each in (saved, current))
+            found = list(data_changes(name, was, now, data.get(name)))
             grown |= {name for change in found if change.word == "data"}
             yield from found
     for name in kept.names:

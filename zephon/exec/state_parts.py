@@ -13,6 +13,7 @@ from zephon.errors import CheckpointError
 from zephon.exec.checkpoint import checked, content_digest
 from zephon.exec.fingerprint import digest
 from zephon.exec.lane_table import Tree, table_of, trees_of
+from zephon.exec.manifest import without_times
 from zephon.exec.saved_values import told, whole
 
 _OF_RANKS = frozenset(
@@ -73,7 +74,10 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _refuse_others(first: Mapping[str, Any], number: int, part: Mapping[str, Any]) -> None:
     for name in sorted({*first, *part} - _OF_RANKS):
-        if first.get(name) != part.get(name):
+        one, other = first.get(name), part.get(name)
+        if name == "manifest":
+            one, other = without_times(one), without_times(other)
+        if one != other:
             raise CheckpointError(
                 f"restore: parts 0 and {number} differ in {name!r}; they are not of one run: pass "
                 "the parts of one checkpoint"

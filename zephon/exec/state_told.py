@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from zephon.exec.arrivals import Counts
 from zephon.exec.change import cut
+from zephon.exec.data_change import between_states
 from zephon.exec.data_changes import shards_of
 from zephon.exec.edits import Edit
 from zephon.exec.history import LaneState
@@ -53,7 +54,8 @@ def told_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
     """Say in what two sound checkpoints differ; nothing if they do not."""
     if one["digest"] == other["digest"]:
         return []
-    found = changes(one["recipe"], other["recipe"], str(one["library"]))
+    data = between_states(one, other)
+    found = changes(one["recipe"], other["recipe"], str(one["library"]), data)
     told = [f"{len(found):,} parts of the recipe differ", *lines(found)] if found else []
     tellers = {"written by": _writers, "stands": _position, "lanes": _lanes_told}
     for name, tell in tellers.items():
@@ -63,6 +65,11 @@ def told_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
     edits = [_edits(state) for state in (one, other)]
     if edits[0] != edits[1]:
         told.append(f"edits: was {cut('; '.join(edits[0]))}, is {cut('; '.join(edits[1]))}")
+    told += [
+        f"data of {_safe(name)}: files were written again, and look the same"
+        for name, change in data.items()
+        if change.touched or change.some_touched
+    ]
     counted = [_counted(state["recipe"], _lanes(state)) for state in (one, other)]
     found = [
         f"{name}, {head}: was {was:,}, is {now:,}"

@@ -34,7 +34,8 @@ from zephon.io.unseen_fields import warn_of_unseen
 __all__ = ["Dataset", "InMemoryShard", "Shard"]
 
 _NOT_YET = ("lance", "litdata", "mds", "vortex")
-_RECORDED_SHARDS = 4096
+RECORDED_SHARDS = 4096
+"""Of up to so many shards a checkpoint tells one by one."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -277,7 +278,7 @@ class Dataset:
         all names, rows and bytes. Beside it, types that were declared.
         """
         types = {"types": self.declared_types} if self.declared else {}
-        if len(self.shards) <= _RECORDED_SHARDS:
+        if len(self.shards) <= RECORDED_SHARDS:
             shards = [list(shard) for shard in self.manifest()]
             return {"shards": shards, **types} if types else shards
         return {

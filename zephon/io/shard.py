@@ -96,10 +96,15 @@ class Shard:
         """
         if self.memory is not None:
             return self.memory
-        mtime_ns = self.mtime_ns
-        if self.listed_by is not None:
-            mtime_ns = self._first_look(self.listed_by)
-        return (self.path, self.bytes, mtime_ns)
+        return (self.path, self.bytes, self.written_ns())
+
+    def written_ns(self) -> int:
+        """Say when the file had been written when it was counted, or at the first look at it.
+
+        Raises:
+            ShardError: as ``identity``.
+        """
+        return self.mtime_ns if self.listed_by is None else self._first_look(self.listed_by)
 
     def check_unchanged(self, dataset: str, status: os.stat_result) -> None:
         """Refuse a file that was written to after its rows were counted.

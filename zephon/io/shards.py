@@ -67,6 +67,7 @@ class Shards(Sequence[Shard]):
     __slots__ = (
         "_digest", "bytes", "decoded_bytes", "directory", "full_hashes", "group_rows",
         "group_starts", "layouts", "listed_by", "marks", "memory", "mtimes_ns", "names", "rows",
+        "seen",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +101,7 @@ class Shards(Sequence[Shard]):
         self.marks = marks
         self.full_hashes = full_hashes
         self._digest: str | None = None
+        self.seen: dict[int, tuple[int, int]] = {}  # by position: st_ctime_ns, and the mark at that
 
     @classmethod
     def of(
@@ -123,13 +125,15 @@ class Shards(Sequence[Shard]):
         return cls(
             directory=directory,
             names=pa.array([shard.name for shard in shards], pa.large_string()),
-            rows=_int64([shard.rows for shard in shards]),
-            bytes=_int64([shard.bytes for shard in shards]),
-            decoded_bytes=_int64([shard.decoded_bytes for shard in shards]),
+            rows=np.array([shard.rows for shard in shards], np.int64),
+            bytes=np.array([shard.bytes for shard in shards], np.int64),
+            decoded_bytes=np.array([shard.decoded_bytes for shard in shards], np.int64),
             group_starts=offsets_of([len(rows) for rows in groups]),
             group_rows=np.concatenate([np.empty(0, np.int64), *groups]),
             layouts=layouts,
-            mtimes_ns=None if listed_by else _int64([shard.mtime_ns for shard in shards]),
+            mtimes_ns=None
+            if listed_by
+            else np.array([shard.mtime_ns for shard in shards], np.int64),
             memory=memory or None,
             listed_by=listed_by,
             marks=_if_all([shard.mark for shard in shards]),
@@ -198,7 +202,7 @@ class Shards(Sequence[Shard]):
         return hash((self.directory, self.memory, len(self), int(self.rows.sum())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        told = (name for name in self.__slots__ if name != "_digest")
+        told = (name for name in self.__slots__ if name not in ("_digest", "seen"))
         return _unpickled, ({name: getattr(self, name) for name in told},)
 
     def __repr__(self) -> str:
@@ -232,10 +236,6 @@ def _buffers(names: pa.LargeStringArray) -> tuple[NDArray[np.int64], memoryview]
     _, starts, text = names.buffers()
     offsets = np.frombuffer(starts, np.int64, len(names) + 1) if starts else np.zeros(1, np.int64)
     return offsets, memoryview(text or b"")[: int(offsets[-1])]
-
-
-def _int64(values: list[int]) -> NDArray[np.int64]:
-    return np.array(values, np.int64)
 
 
 def _if_all(values: list[int | None]) -> NDArray[np.uint64] | None:
