@@ -86,6 +86,14 @@ def test_the_table_is_small_whatever_the_number_of_lanes():
     assert size(64) < 1.5 * size(1)
 
 
+def test_who_changes_a_table_changes_no_tree():
+    """The memory of an operator is in the next checkpoint, too, whatever became of this one."""
+    memory = {"seen": [1, 2]}
+    table = table_of({0: tree(snapshots=Verbatim([memory]))})
+    table["verbatim"]["snapshots"]["0"][0]["seen"].clear()
+    assert memory == {"seen": [1, 2]}
+
+
 def broken(change):
     table = table_of({0: tree(source=Verbatim(3)), 1: tree()})
     change(table)

@@ -7,6 +7,7 @@ What is written of one lane is a tree: dicts and lists, whose leaves are arrays 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,13 +25,15 @@ _ABSENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """JSON values that are written as they are; shared, not copied."""
+    """JSON values that are written as they are."""
 
     value: Any
 
 
 def table_of(trees: Mapping[int, Tree]) -> dict[str, Any]:
     """Write trees as JSON values; equal trees give equal values, whatever order they are in.
+
+    What comes back shares nothing with the trees.
 
     Returns:
         lanes: their numbers, ascending. columns: by the path of a leaf, which of the ``sizes`` it
@@ -54,7 +57,9 @@ def table_of(trees: Mapping[int, Tree]) -> dict[str, Any]:
             elif isinstance(value, list):
                 gather(number, {str(n): each for n, each in enumerate(value)}, f"{above}{name}/")
             else:
-                verbatim.setdefault(above + name, {})[str(lanes[number])] = value.value
+                verbatim.setdefault(above + name, {})[str(lanes[number])] = copy.deepcopy(
+                    value.value
+                )
 
     for number, lane in enumerate(lanes):
         gather(number, trees[lane], "")
