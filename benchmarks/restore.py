@@ -39,8 +39,8 @@ def main() -> None:
     """Reach each position once, and restore from it several times; print a Markdown table."""
     arguments = parse_arguments(str(__doc__), rounds=5)
     print(
-        f"| job | at tokens | restore() to the first batch, s (must: {MOST:.0f}) | public 0.2.0, s "
-        "|\n|---|---|---|---|"
+        f"| job | at tokens | restore() to the first batch, s (must: {MOST:.0f}) | of processor, s "
+        "| public 0.2.0, s | of processor, s |\n|---|---|---|---|---|---|"
     )
     for name, case in CASES.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -79,8 +79,9 @@ def line(
         if not all(each["same"] for each in found):
             raise ValueError(f"{title} at {position:,}: {who} goes on with another batch")
     cells = [
-        str(Spread.of([each["seconds"] for each in found])) if found else ""
+        str(Spread.of([each[name] for each in found])) if found else ""
         for found in (ours, theirs)
+        for name in ("seconds", "processor")
     ]
     return f"| {title} | {position:,} | {' | '.join(cells)} |"
 
@@ -100,16 +101,24 @@ def reach(case: Saved, corpus: Path, folder: Path, positions: Sequence[int] = PO
 
 
 def restore(case: Saved, corpus: Path, folder: Path, position: int) -> dict[str, Any]:
-    """Time the first batch after a state. Returns seconds, and whether it is the right one."""
+    """Time the first batch after a state.
+
+    Returns:
+        seconds, processor seconds, and whether it is the batch that followed.
+    """
     state = (folder / str(position)).read_bytes()
     following = json.loads((folder / f"{position}.json").read_text(encoding="utf-8"))
-    begin = time.perf_counter()
+    begin, worked = time.perf_counter(), time.process_time()
     items = iter(case.described(corpus, PASSES).restore(state))
     batch = next(items)
     batch.to_training(return_labels=True)
-    seconds = time.perf_counter() - begin
+    seconds, processor = time.perf_counter() - begin, time.process_time() - worked
     items.close()
-    return {"seconds": seconds, "same": [list(each) for each in batch.ids] == following}
+    return {
+        "seconds": seconds,
+        "processor": processor,
+        "same": [list(each) for each in batch.ids] == following,
+    }
 
 
 def _tokens(batch: SampleBatch) -> int:

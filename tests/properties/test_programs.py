@@ -21,7 +21,7 @@ FEW = settings(
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
-LONG = settings(FEW, max_examples=100, stateful_step_count=80)
+LONG = settings(FEW, max_examples=20, stateful_step_count=80)
 
 
 @pytest.mark.parametrize("programs", [Programs, ProgramsOfRanks])
