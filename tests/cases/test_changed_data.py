@@ -1,0 +1,51 @@
+"""Data that changes while a job runs, or differs between ranks: found and named, never mixed."""
+
+import os
+import re
+
+import pytest
+
+from tests.exec.checked_data import following, made, pipe, rewrite, rows, taken, write
+from zephon.errors import CheckpointError, ShardError
+
+
+def test_a_shard_that_is_added_in_a_run_is_not_seen_by_it(tmp_path):
+    """What a dataset is made of is fixed when it is opened; a restored run says what is new."""
+    folder = made("jsonl", tmp_path, "files")
+    _, rest = taken(pipe(folder), batches=5)
+    running = iter(pipeline := pipe(folder))
+    for _ in range(5):
+        next(running)
+    write("jsonl", folder, 4, rows(4))
+    assert following(running) == rest
+    with pytest.raises(CheckpointError, match=r"'004\.jsonl': was not there, is 8 rows of"):
+        iter(pipe(folder).restore(pipeline.checkpoint()))
+
+
+def test_a_rank_whose_listing_lacks_a_file_is_told_from_the_others(tmp_path):
+    whole, short = (made("jsonl", tmp_path / name, "files") for name in ("whole", "short"))
+    (short / "002.jsonl").unlink()
+    ranks = [{"dp_degree": 2, "dp_group_id": rank} for rank in range(2)]
+    pipes = [pipe(folder, **rank) for folder, rank in zip((whole, short), ranks, strict=True)]
+    assert pipes[0].fingerprint() != pipes[1].fingerprint()
+    parts = [each.checkpoint() for each in pipes]
+    with pytest.raises(CheckpointError, match="parts 0 and 1 differ in 'fingerprint'"):
+        pipe(whole).restore(parts)
+    with pytest.raises(CheckpointError, match=r"'002\.jsonl': was 8 rows of .*, is gone"):
+        iter(pipe(short, **ranks[0]).restore(parts[0]))
+
+
+@pytest.mark.parametrize("way", ["index", "catalogue"])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "jsonl.gz"])
+def test_a_shard_that_was_rewritten_behind_its_index_is_refused(kind, way, tmp_path):
+    """As many bytes, as many rows, other content: at the time of then, and at its own."""
+    folder = made(kind, tmp_path, way)
+    rewrite(kind, folder, 2)
+    file = {"index": "index.json", "catalogue": "_catalog.arrow"}[way]
+    words = rf"'002\.{kind}': the file must be as {file} says, but it holds something else"
+    for time in (None, (5, 5)):
+        if time is not None:
+            os.utime(folder / f"002.{kind}", time)
+        with pytest.raises(ShardError, match=words) as refused:
+            list(pipe(folder))
+        assert re.search(r"make that anew with `zephon index", str(refused.value))
