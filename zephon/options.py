@@ -49,8 +49,8 @@ class RuntimeOptions:
     Of these, ``canonical_replicas`` and ``global_batch_size`` decide what is delivered, and
     ``flush_every_k_chunks`` where operators that remember begin anew; all others decide how fast,
     to whom, and with how much memory. ``verify_data="full"`` reads every shard whole where a run
-    begins or goes on, to hold it against the checkpoint, and has states tell its hash. Those in ``NO_EFFECT`` are accepted for
-    code that sets them; ``explain()`` lists the ones that were set.
+    begins or goes on, to hold it against the checkpoint, and has states tell its hash. Those in
+    ``NO_EFFECT`` are accepted for code that sets them; ``explain()`` lists the ones that were set.
     """
 
     runner: str | None = None
