@@ -212,7 +212,7 @@ LATER = {
     },
     **{
         f"allow {name}": (lambda name=name: lists().restore({}, allow={name}), f"allow='{name}' is")
-        for name in ("data", "functions", "global_batch_size")
+        for name in ("data", "global_batch_size")
     },
     "allow as text": (lambda: lists().restore({}, allow="data"), "allow='data' is not there yet"),
 }  # fmt: skip

@@ -228,6 +228,9 @@ class Pipeline(Steps):
                 from that, each given the same list.
             allow: words of the changes to let through. ``"partial_step"``: of a checkpoint within a
                 step, another number of ranks delivers the step again from its first row.
+                ``"functions"``: filters, maps and other functions are others now: what was held
+                is read and made again, and what is gone, or changed though delivered in part, is
+                dropped and counted as ``edit``.
 
         Raises:
             PlanError: a word of ``allow`` names no change.

@@ -24,10 +24,11 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
         Per component: rows_drawn, and of these rows_filtered (by an expression) and rows_dropped
         (by a function, or by a filter behind one) that gave no document; tokens_made (those that
         reached the policy), tokens_delivered, share_delivered (of all components' delivered
-        tokens), tokens_held (drawn and to be delivered yet), and tokens_dropped by reason; and
-        lanes, the same of each lane, where share_delivered is that of the lane's tokens. With
-        ranks that share lanes, delivered counts whole steps of a lane, whoever handed them out: so
-        two ranks say the same of a lane, and who adds up ranks takes each lane once.
+        tokens), tokens_held (drawn and to be delivered yet), and tokens_dropped by reason
+        (oversized, function, edit, end_of_data, drop_last); and lanes, the same of each lane,
+        where share_delivered is that of the lane's tokens. With ranks that share lanes, delivered
+        counts whole steps of a lane, whoever handed them out: so two ranks say the same of a lane,
+        and who adds up ranks takes each lane once.
 
         Where operators of the user see rows in order, tokens are those that the last of them made,
         with what never reached it; or, if its rows have none, those that were given to it.
@@ -121,6 +122,8 @@ def _lane(engine: Engine, lane: int, state: LaneState) -> _Counted:
             noted = floor.placed_tokens(noted=True)
             held, placed = (held + noted, placed) if number else (held, placed + noted)
             continue
+        if floor.carried is not None:
+            below += floor.carried.made
         above = number > engine.token_floor  # something of what leaves counts as made there
         for reason, tokens in floor.dropped_tokens().items():
             dropped[reason] = dropped.get(reason, 0) + tokens

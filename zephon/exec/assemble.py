@@ -85,6 +85,11 @@ class Assembler:
         """Whether rows hold tokens."""
         return self._layout.tokens_field is not None
 
+    @property
+    def tokens_field(self) -> str | None:
+        """The name of the rows' tokens; None if they have none."""
+        return self._layout.tokens_field
+
     def gather(self, taken: Sequence[Taken]) -> GatheredRows:
         """Copy the tokens of rows, lane run after lane run, into new buffers.
 

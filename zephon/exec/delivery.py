@@ -6,7 +6,7 @@ every lane that this rank runs surely holds the whole step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zephon.exec.lane_run import LaneRun
@@ -151,3 +151,20 @@ def joined(groups: Sequence[Group]) -> Iterator[LaneRows]:
         last = rows
     if last is not None:
         yield last
+
+
+def standing(
+    groups: Sequence[Group], topology: Topology, lanes: Iterable[int]
+) -> Iterator[tuple[int, Position]]:
+    """Yield where states of lanes may stand, once groups are delivered: lane and position.
+
+    Args:
+        groups: in order.
+        topology: of the rank.
+        lanes: that it runs.
+    """
+    for group in groups:
+        if topology.global_batch_size is None:
+            yield from ((rows.lane, group.after) for rows in group.rows)
+        elif not group.after.delivered:  # within a step, lanes stand at its beginning
+            yield from ((lane, group.after) for lane in lanes)

@@ -211,7 +211,10 @@ class Editing:
         tick = self._widened(standing.tick)
         if tick.merge is not None:
             tick = replace(tick, merge=self._rebased(lane, tick.merge, tick.counts))
-        return with_bottom(state, replace(standing, tick=tick))
+        carried = standing.carried
+        if carried is not None:
+            carried = carried.widened(len(self._source.components))
+        return with_bottom(state, replace(standing, tick=tick, carried=carried))
 
     def _widened(self, tick: Tick) -> Tick:
         """Tell of the components that are there now."""

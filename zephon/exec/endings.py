@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from zephon.errors import ExecutionError, PlanError
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import Topology
+from zephon.exec.policies.whole_documents import OVERSIZED
 from zephon.planner.logical.custom import GROUP
 
 _LEAST_PASSES, _MOST_PASSES, _FEW_ROWS = 8, 32, 1 << 20
@@ -131,4 +132,5 @@ def _dropped(lanes: Collection[LaneRun]) -> tuple[int, int]:
     """Count documents and tokens that were too long for a row."""
     floors = [floor for run in lanes for floor in run.floors()]
     documents = sum(floor.dropped_documents() for floor in floors)
-    return documents, sum(int(p.sum()) for f in floors for p in f.dropped_tokens().values())
+    parts = [floor.dropped_tokens().get(OVERSIZED) for floor in floors]
+    return documents, sum(int(tokens.sum()) for tokens in parts if tokens is not None)

@@ -23,7 +23,7 @@ from zephon.exec import endings
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
 from zephon.exec.closing import close_all
-from zephon.exec.delivery import Group, Position, few_at_first, joined, steps, turns
+from zephon.exec.delivery import Group, Position, few_at_first, joined, standing, steps, turns
 from zephon.exec.entry import Entry
 from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
@@ -333,6 +333,9 @@ class Engine:
         ]
         for run, placed in taken:
             read_in_lane(self._ground, run, placed.rows.seq)
+        for lane, after in standing(groups, self.topology, self.lanes):
+            run, read = self.lanes[lane], partial(read_in_lane, self._ground, self.lanes[lane])
+            run.pass_row(self.rows_delivered(after, lane), self._assembler.tokens_field, read)
         if self._settings.gather_apart:
             gathered = stack(
                 [

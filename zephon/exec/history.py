@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from zephon.exec.arrivals import Arrivals, Counts
 from zephon.exec.block import Known
+from zephon.exec.carried import Carried
+from zephon.exec.half_used import NO_HALVES, Halves
 from zephon.exec.kept_rows import Interval
 from zephon.exec.ledger import Account
 from zephon.exec.policies.merge_point import MergePoint
@@ -74,7 +76,8 @@ class LaneState:
     again from the tick on, where it needs any. drawn: what the lane has drawn in all, where it
     merges strands and has ended: their last draws may give no document, and are in no log.
     stopped: the last rows are of the draw behind ``last_draw``, of which not all came. below: what
-    feeds the lane, where that is an operator of the user.
+    feeds the lane, where that is an operator of the user. halves: documents of which a part is
+    delivered. carried: what was counted before an edit; None: there was none.
     """
 
     rows: int
@@ -86,6 +89,8 @@ class LaneState:
     drawn: Counts | None = None
     stopped: bool = False
     below: Below | None = None
+    halves: Halves = NO_HALVES
+    carried: Carried | None = None
 
     def counts(self) -> Counts:
         """Count what the lane had drawn."""

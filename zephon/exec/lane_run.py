@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,15 @@ from numpy.typing import NDArray
 from zephon.exec import restoring
 from zephon.exec.arrivals import Arrivals, Counts
 from zephon.exec.block import Block
+from zephon.exec.carried import added
+from zephon.exec.feed import Feed
 from zephon.exec.finished_rows import FinishedRows, Placed
-from zephon.exec.history import TICK, Below, LaneHistory, LaneState, Tick, next_tick
+from zephon.exec.half_used import NO_HALVES, HalfUsed
+from zephon.exec.history import TICK, LaneHistory, LaneState, Tick, next_tick
 from zephon.exec.intake import Intake
-from zephon.exec.ledger import Ledger
 from zephon.exec.policies import AT_END, NO_UNITS, Chain, Held, Units
 from zephon.exec.policies.policy import NO_INTS
-from zephon.exec.restoring import documents_again, fitting, resumed, set_intakes
+from zephon.exec.restoring import documents_again, fitting, halves_again, resumed, set_intakes
 from zephon.exec.rows import HeldRows
 from zephon.exec.strands import Strands
 from zephon.planner.logical.custom import GROUP
@@ -29,31 +30,6 @@ from zephon.work.token_lane import TokenLane
 Draws = NDArray[np.int64]
 _MOST_DEAD = 1 << 22
 """Tokens that may be dead before they are let go of, while no row is finished."""
-
-
-class Feed(Protocol):
-    """An operator of the user that feeds a lane from the one below; see ``relay``."""
-
-    lower: LaneRun
-    ledger: Ledger
-
-    def advance(self, upper: LaneRun, /) -> bool:
-        """Push the next group of rows into the lane above, or end it; false: there is none."""
-        ...
-
-    def read_again(self, held: HeldRows, seqs: NDArray[np.int64], /) -> None:
-        """Give unread documents of the lane above their tokens."""
-        ...
-
-    def state_at(
-        self, state: LaneState, also: NDArray[np.int64], /, *, at_end: bool = False
-    ) -> Below:
-        """Say what lies under the lane above."""
-        ...
-
-    def forget_before(self, history: LaneHistory, rows: int, also: NDArray[np.int64], /) -> None:
-        """Drop what no state of the lane above needs."""
-        ...
 
 
 class LaneRun:
@@ -104,6 +80,8 @@ class LaneRun:
         self._moved = 0  # tokens of rows taken since then, and of documents pushed
         self.idle = self.lost = 0
         self.counts = Counts.none(components)
+        self.carried = None if state is None else state.carried
+        self._halves = HalfUsed({}, {}) if chain.cuts else None
         if state is None:
             self.history = LaneHistory(self._tick(0))
         else:
@@ -199,6 +177,11 @@ class LaneRun:
         self._moved += before - self._finished.tokens
         return taken
 
+    def pass_row(self, rows: int, field: str | None, read: Callable[[Draws], None]) -> None:
+        """Let a state stand behind so many rows; see ``HalfUsed.pass_row``."""
+        if self._halves and field is not None:
+            self._halves.pass_row(rows, self.held, self.lock, field, read)
+
     def release(self) -> None:
         """Let go of documents that no untaken row and no policy needs.
 
@@ -226,12 +209,19 @@ class LaneRun:
         return self._tokens([held.units for held in self._chain.held(self._states)], noted)
 
     def dropped_tokens(self) -> Mapping[str, NDArray[np.int64]]:
-        """Count tokens that policies of this floor threw away, by reason and component."""
-        return self._chain.dropped(self._states)
+        """Count tokens that this floor threw away, by reason and component."""
+        dropped = self._chain.dropped(self._states)
+        return dropped if self.carried is None else added(self.carried.dropped, dropped)
 
     def dropped_documents(self) -> int:
-        """Count documents that policies of this floor threw away."""
-        return self._chain.dropped_documents(self._states)
+        """Count documents that this floor threw away."""
+        before = 0 if self.carried is None else self.carried.documents
+        return before + self._chain.dropped_documents(self._states)
+
+    def undelivered(self) -> list[Units]:
+        """List what was not taken: what each policy holds, and last the finished rows."""
+        held = [held.units for held in self._chain.held(self._states)]
+        return [*held, Units.concat(self._finished.units())]
 
     def _tokens(self, parts: Sequence[Units], noted: bool) -> NDArray[np.int64]:
         units, width = Units.concat(parts), len(self.counts.rows)
@@ -250,6 +240,10 @@ class LaneRun:
             return self.strands.weights_at(draw, time)
         return self.intakes[0].stream.weights_at(draw)
 
+    def weights_now(self) -> NDArray[np.float64] | None:
+        """Give the weights in force at the last document that came, shape [components]."""
+        return self.weights_at(*self._last_mark[-1].tolist())
+
     def state_at(self, rows: int, also: Draws = NO_INTS, *, at_end: bool = False) -> LaneState:
         """Return the lane's state when ``rows`` rows of it are delivered.
 
@@ -258,7 +252,7 @@ class LaneRun:
             also: draws whose documents will be wanted besides.
             at_end: as in ``LaneHistory.state_at``; the lane has ended.
         """
-        state = self.history.state_at(rows, at_end=at_end)
+        state = self._told(self.history.state_at(rows, at_end=at_end))
         if self.below is not None:
             return replace(state, below=self.below.state_at(state, also, at_end=at_end))
         if self.strands is not None:
@@ -271,11 +265,17 @@ class LaneRun:
         Rows that are finished and not taken are in it, too; its log is empty.
         """
         ready = Units.concat(self._finished.units())
-        return self._tick(self.history.next_draw, ready).alone(self.rows_taken)
+        return self._told(self._tick(self.history.next_draw, ready).alone(self.rows_taken))
+
+    def _told(self, state: LaneState) -> LaneState:
+        halves = NO_HALVES if self._halves is None else self._halves.at(state.rows)
+        return replace(state, halves=halves, carried=self.carried)
 
     def forget_before(self, rows: int, also: Draws = NO_INTS) -> None:
         """Drop what no state at ``rows`` or later needs; ``also`` as in ``state_at``."""
         self.history.forget_before(rows)
+        if self._halves is not None:
+            self._halves.forget_before(rows)
         if self.below is not None:
             self.below.forget_before(self.history, rows, also)
         if self.strands is None:
@@ -345,6 +345,8 @@ class LaneRun:
         else:
             marks = self.held.marks(rows.trigger)
         self._finished.add(Placed(rows, marks))
+        if self._halves is not None:
+            self._halves.place(self.rows_placed, rows, self.held)
         self.rows_placed += len(rows)
 
     @property
@@ -376,12 +378,12 @@ class LaneRun:
         """Roll the policy from the tick to the last delivered row; reads no data."""
         tick, log = state.tick, state.log
         self._states, ready = resumed(self._chain, tick, self.held)
-        self.counts, self.rows_placed = tick.counts, tick.rows
+        self.counts, self.rows_placed, self.rows_taken = tick.counts, tick.rows, tick.rows
         merges = self.strands is not None
         restoring.refuse_other_kind(self.lane, state, fed=self.below is not None, merges=merges)
         self.history = LaneHistory(self._tick(tick.ordinal, ready), state.rows, len(ready))
-        mark = int(tick.counts.tokens.sum()) if merges else tick.ordinal
-        self._last_mark = np.array([[tick.ordinal, mark]])
+        draw = tick.ordinal if merges else max(tick.ordinal - 1, 0)
+        self._last_mark = np.array([[draw, int(tick.counts.tokens.sum()) if merges else draw]])
         self._place(ready.let_go(np.full(len(ready), AT_END)))
         if len(log):
             draws = self.intakes[0].stream if self.strands is None else self.strands
@@ -389,10 +391,10 @@ class LaneRun:
             with fitting(self.lane):
                 self._push(log, self.held.append_unread(known, times))
         set_intakes(self.intakes, self.strands, self.counts.tokens, state)
-        self.rows_taken = tick.rows
         if state.ended:
             self.counts = state.counts()
             with fitting(self.lane):
                 self.end()
         restoring.refuse_missing_rows(self.lane, state, self.rows_placed)
         self.take(min(state.rows, self.rows_placed) - tick.rows)
+        self._halves = halves_again(self._chain, state, self.undelivered(), self.held)

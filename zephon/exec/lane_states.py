@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from zephon.errors import CheckpointError
 from zephon.exec.arrivals import REASONS, Arrivals, Counts
 from zephon.exec.block import Known
+from zephon.exec.carried import Carried
+from zephon.exec.half_used import NO_HALVES, Halves
 from zephon.exec.history import Below, LaneState, Tick
 from zephon.exec.kept_rows import Interval, KeptRows
 from zephon.exec.lane_table import Tree, Verbatim
@@ -25,6 +27,7 @@ from zephon.exec.policies.policy import NO_INTS
 from zephon.exec.saved_values import DAMAGE, MOST, array, flag, integers, listed, whole
 from zephon.work.refs import Refs
 
+_HALVES = ("ordinal", "child", "digest")
 _MERGE_FIELDS = ("position", "base", "live")
 _COUNTS = ("rows", "tokens", "filtered", "dropped")
 _MOST_NARROW = np.iinfo(np.int32).max
@@ -63,6 +66,10 @@ def lane_to_dict(state: LaneState) -> Tree:
         saved["drawn_in_all"] = _counts_to_dict(state.drawn)
     if state.source is not None:
         saved["source"] = Verbatim(state.source)
+    if len(state.halves):
+        saved["halves"] = {name: getattr(state.halves, name) for name in _HALVES}
+    if state.carried is not None:
+        saved["carried"] = _carried_to_dict(state.carried)
     if state.below is not None:
         refs = Refs.empty() if log.refs is None else log.refs
         saved["log"]["refs"] = _refs_to_dict(refs)
@@ -117,6 +124,8 @@ def lane_from_dict(lane: int, saved: Mapping[str, Any]) -> LaneState:
             drawn=in_all,
             stopped="stopped" in saved and flag(saved, "stopped"),
             below=below,
+            halves=_halves_from_dict(saved["halves"]) if "halves" in saved else NO_HALVES,
+            carried=_carried_from_dict(saved["carried"], counts) if "carried" in saved else None,
         )
     except DAMAGE as exc:
         raise CheckpointError(
@@ -168,6 +177,24 @@ def _counts_from_dict(saved: Mapping[str, Any]) -> Counts:
     counts = Counts(*(integers(saved, name) for name in _COUNTS))
     _same_sizes(*counts)
     return counts
+
+
+def _halves_from_dict(saved: Mapping[str, Any]) -> Halves:
+    halves = Halves(integers(saved, "ordinal"), integers(saved, "child"), array(saved["digest"]))
+    _same_sizes(halves.ordinal, halves.child, halves.digest)
+    return halves
+
+
+def _carried_to_dict(carried: Carried) -> dict[str, Any]:
+    dropped = dict(sorted(carried.dropped.items()))
+    return {"made": carried.made, "dropped": dropped, "documents": _one(carried.documents)}
+
+
+def _carried_from_dict(saved: Mapping[str, Any], counts: Counts) -> Carried:
+    dropped = {reason: integers(saved["dropped"], reason) for reason in saved["dropped"]}
+    carried = Carried(array(saved["made"]), dropped, whole(saved, "documents"))
+    _same_sizes(counts.rows, carried.made, *dropped.values())
+    return carried
 
 
 def _below_to_dict(below: Below) -> dict[str, Any]:

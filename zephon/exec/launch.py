@@ -18,6 +18,7 @@ from zephon.exec.edits import Edit
 from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.entries import entries_of
 from zephon.exec.floors import floors_of
+from zephon.exec.function_edit import FunctionEdit, made_anew
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
 from zephon.exec.limit import all_out, check_limit
@@ -138,6 +139,8 @@ def launch(
     start: Position,
     states: Mapping[int, LaneState] | None,
     edits: Sequence[Edit] = (),
+    *,
+    functions_changed: bool = False,
 ) -> Engine:
     """Build the engine of one rank; nothing is read and no thread starts before its first batch.
 
@@ -145,6 +148,7 @@ def launch(
         tokenizers: of the plan's steps, as ``identity`` describes them.
         states: each lane's state at ``start``; None at the beginning of the data.
         edits: of the run, until then.
+        functions_changed: since the states were taken: what lanes hold is read, and made again.
 
     Raises:
         PlanError: the microbatch does not divide the rank's share of a step, or the mixture counts
@@ -179,11 +183,28 @@ def launch(
     )
     names = tuple(c.name for c in source.components)
     segment, make_runner = _segment_and_runner(plan, materials, options, reading, workers)
+    ground = Ground(segment, chain_of(floors[0], names), measures_of(floors[0]))
+    if functions_changed and states is not None:
+        states = made_anew(
+            states,
+            FunctionEdit(
+                # Workers of the run's own do not run yet.
+                segment=segment
+                if isinstance(segment, Segment)
+                else segment_on(floors[0], materials),
+                chain=ground.chain,
+                measures=ground.measures,
+                field=floors[0].layout.tokens_field,
+                components=len(source.components),
+                draws=streams,
+                has_floors=len(floors) > 1,
+            ),
+        )
     return Engine(
         identity=identity,
         topology=topology,
         streams=streams,
-        ground=Ground(segment, chain_of(floors[0], names), measures_of(floors[0])),
+        ground=ground,
         entries=entries_of(floors, materials, functools.partial(_pad, tokenizers=tokenizers)),
         assembler=Assembler(
             assembly.layout, naming_of(source), pad_token_id=_pad(assembly.layout, tokenizers)
@@ -197,7 +218,9 @@ def launch(
             drop_last=assembly.drop_last,
             gather_apart=assembly.apart,
             has_tokens=assembly.layout.tokens_field is not None,
-            keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized)),
+            # An edit may have dropped rows, or made others of those that were held.
+            keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized))
+            and all(state.carried is None for state in (states or {}).values()),
             queue=workers.queue,
             budget=reading.budget - reading.cache_bytes,
             rows=sum(c.dataset.total() for c in source.components if c.read),

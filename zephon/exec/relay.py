@@ -216,6 +216,7 @@ class Relay:
             self.groups.add(group, lower.weights_at(*placed[-1].marks[-1].tolist()))
         else:
             self.groups.add_like_last(group)
+        lower.pass_row(lower.rows_taken, entry.assembler.tokens_field, self._read_lower_now)
         lower.release()
         try:
             self._memory, made = entry.take(memory, group, records, last=last)
@@ -238,6 +239,9 @@ class Relay:
             if lost and not entry.step.gives_all_back:
                 entry.step.warn_of_kept(lost)
         return block
+
+    def _read_lower_now(self, seqs: NDArray[np.int64]) -> None:
+        self._read_lower(self.lower.held, seqs)
 
     def _records(self, placed: Sequence[Placed]) -> tuple[list[SampleRecord], Exception | None]:
         """Make records of rows; of those before the first that cannot be decoded, and its error."""

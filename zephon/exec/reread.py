@@ -49,10 +49,12 @@ def read_again(
         groups = [
             part
             for group in groups
-            for part in _parts(_stream(streams, wanted, group, merged=held.merged), group, numbers)
+            for part in parts_of(
+                stream_of(streams, wanted, group, merged=held.merged), group, numbers
+            )
         ]
     parts = [replace(wanted.take(group), ordinal=numbers[group]) for group in groups]
-    draws = [_drawn(segment, streams, part, merged=held.merged) for part in parts]
+    draws = [drawn_with_neighbours(segment, streams, part, merged=held.merged) for part in parts]
     # Windows of two parts of a lane may have one number: what sees them must not take them for one.
     runs = [draws] if segment.window == 1 else [[each] for each in draws]
     blocks = [block for each in runs for block in segment.run(each)]
@@ -97,26 +99,33 @@ def places_in(block: Block, wanted: Refs, lengths: NDArray[np.int64]) -> NDArray
     return found if same else None
 
 
-def _drawn(
+def drawn_with_neighbours(
     segment: Segment | RemoteSegment, streams: Sequence[LaneStream], wanted: Refs, *, merged: bool
 ) -> Refs | Window:
-    """Give the draws of documents, and all that an operator sees together with them."""
+    """Give the draws of documents, and all that an operator sees together with them.
+
+    Args:
+        segment: that is to make them.
+        streams: where the lane draws from, or its strands.
+        wanted: the documents, one at least; of one strand, by whose draws they are numbered.
+        merged: the lane merges strands.
+    """
     ordinals, firsts = np.unique(wanted.ordinal, return_index=True)
     if segment.window == 1:
         return wanted.take(firsts).whole_rows()
-    stream = _stream(streams, wanted, np.zeros(1, np.int64), merged=merged)
+    stream = stream_of(streams, wanted, np.zeros(1, np.int64), merged=merged)
     refs = windows_of(stream, ordinals, segment.window)
     return Window(refs, int(ordinals[0]), int(ordinals[-1]) + 1)
 
 
-def _stream(
+def stream_of(
     streams: Sequence[LaneStream], wanted: Refs, group: NDArray[np.int64], *, merged: bool
 ) -> LaneStream:
     """Give what some documents were drawn from: their lane, or their strand."""
     return streams[int(wanted.component[group[0]]) if merged else 0]
 
 
-def _parts(
+def parts_of(
     stream: LaneStream, group: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> list[NDArray[np.int64]]:
     """Cut some documents where an edit of the run stands: their windows have nothing in common."""

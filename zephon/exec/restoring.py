@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from zephon.errors import CheckpointError
 from zephon.exec.arrivals import Arrivals
 from zephon.exec.block import Known
+from zephon.exec.half_used import HalfUsed, half_used
 from zephon.exec.history import LaneState, Tick
 from zephon.exec.intake import Intake
 from zephon.exec.policies import NO_UNITS, Chain, Held, Units
@@ -54,6 +55,35 @@ def resumed(chain: Chain, tick: Tick, held: HeldRows) -> tuple[States, Units]:
         if ready.numbers:
             raise ValueError("there are states of more policies")
     return states, ready.units
+
+
+def halves_again(
+    chain: Chain, state: LaneState, parts: Sequence[Units], held: HeldRows
+) -> HalfUsed | None:
+    """Follow the half-used documents of a lane on from its state; None if no policy makes such.
+
+    Args:
+        chain: the policies.
+        state: the lane's.
+        parts: all that is not delivered, the finished rows last.
+        held: knows the documents.
+    """
+    if not chain.cuts:
+        return None
+    units = Units.concat(parts)
+    seqs, place = np.unique(units.seq, return_inverse=True)
+    known = held.known(seqs)
+    left, half = half_used(replace(units, seq=place.reshape(-1)), known)
+    names = zip(known.refs.ordinal[half].tolist(), known.refs.child[half].tolist(), strict=True)
+    digests, seqs = state.halves.by_name(), seqs[half].tolist()
+    entries = {
+        seq: (*name, digests[name])
+        for seq, name in zip(seqs, names, strict=True)
+        if name in digests
+    }
+    halves = HalfUsed(dict(zip(seqs, left[half].tolist(), strict=True)), entries)
+    halves.place(state.rows, parts[-1], held)
+    return halves
 
 
 @contextlib.contextmanager

@@ -36,6 +36,9 @@ from zephon.work.chunks.source_description import recipe_of_source
 from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
 
+FUNCTIONS = "functions"
+"""The word of a change after which what lanes hold is made again."""
+
 
 def topology_of(
     plan: Plan, options: RuntimeOptions, restored: Mapping[str, Any] | None
@@ -163,11 +166,12 @@ def open_engine(
         restored["position"], topology, states, rows, allow, edited=bool(found)
     )
     words = {each.word for each in found if each.word}
-    edits, states = edited(plan, source, topology, restored, states, words)
+    edits, states = edited(plan, source, topology, restored, states, words - {FUNCTIONS})
     identity = replace(identity, edits=[edit.to_dict() for edit in edits])
     # Data that were added, or other ends, may give an ended run more.
     where = replace(where, ended="ended" in restored and not found)
-    return start(identity, topology, where, states, edits)
+    anew = FUNCTIONS in words
+    return start(identity, topology, where, states, edits, functions_changed=anew)
 
 
 def _other_polars(restored: Mapping[str, Any], identity: Identity) -> str:

@@ -14,6 +14,8 @@ from zephon.exec.policies.policy import Documents, Held, Policy, Units
 class Apart(Policy[None]):
     """Makes a unit of each piece, let go by what let its unit go."""
 
+    joins = False
+
     def make_state(self, lane: int) -> None:
         """Return the only state there is."""
         return

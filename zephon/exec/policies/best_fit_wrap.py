@@ -50,6 +50,8 @@ class BestFitWrap(Policy[Tails]):
         pool, and with one cut where nothing fits.
     """
 
+    packs = cuts = True
+
     def __init__(
         self,
         *,

@@ -26,20 +26,36 @@ class Chain:
     def __len__(self) -> int:
         return len(self._policies)
 
+    @property
+    def cuts(self) -> bool:
+        """Whether rows may hold a part of a document."""
+        return any(policy.cuts for policy in self._policies)
+
+    @property
+    def packer(self) -> int:
+        """The place of the policy that makes rows of documents; behind all if there is none."""
+        packers = [place for place, policy in enumerate(self._policies) if policy.packs]
+        return packers[0] if packers else len(self)
+
+    def joins(self, place: int) -> bool:
+        """Say whether the splits of a row are one unit where they come to a policy."""
+        told = [p.joins for p in self._policies[:place] if p.joins is not None]
+        return bool(told) and told[-1]
+
     def make_state(self, lane: int) -> States:
         """Return the states before the first document of a lane."""
         return [policy.make_state(lane) for policy in self._policies]
 
     def push(self, states: States, units: Units, documents: Documents) -> Units:
         """Take documents, one a unit; return finished rows. See ``Policy.push``."""
-        return self._push_from(0, states, units, documents)
+        return self.push_from(0, states, units, documents)
 
     def finish(self, states: States, documents: Documents) -> Units:
         """Let go what is still to be let go at the true end of a lane, policy after policy."""
         rows = []
         for number, policy in enumerate(self._policies):
             units = policy.finish(states[number], documents)
-            rows.append(self._push_from(number + 1, states, units, documents))
+            rows.append(self.push_from(number + 1, states, units, documents))
         return Units.concat([part for part in rows if len(part)])
 
     def held(self, states: States) -> tuple[Held, ...]:
@@ -76,7 +92,8 @@ class Chain:
         pairs = zip(self._policies, states, strict=True)
         return sum(policy.dropped_documents(state) for policy, state in pairs)
 
-    def _push_from(self, first: int, states: States, units: Units, documents: Documents) -> Units:
+    def push_from(self, first: int, states: States, units: Units, documents: Documents) -> Units:
+        """Take units into one policy, and what it lets go into those behind it."""
         for number in range(first, len(self._policies)):
             if not len(units):
                 return NO_UNITS

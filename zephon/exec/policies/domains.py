@@ -39,6 +39,7 @@ class Domains(Policy[list[Any]]):
 
     def __init__(self, policy: Policy[Any], domains: Sequence[int]) -> None:
         self._policy = policy
+        self.packs, self.cuts = policy.packs, policy.cuts
         # Numbered from 0 without gaps, in their own order.
         self._domains = np.unique(np.asarray(domains, np.int64), return_inverse=True)[1]
         self._count = int(self._domains.max()) + 1

@@ -171,7 +171,14 @@ class Policy(ABC, Generic[State]):
     Packers take units of one piece, whole documents; what reorders takes any.
     What comes out depends on the sequence of units alone, never on how many are pushed at once.
     A policy is built once a plan and shared by all lanes.
+
+    packs: makes rows of documents. cuts: of some of them only a part. joins: makes one unit of the
+    splits of a row, or, if false, takes them apart.
     """
+
+    packs: bool = False
+    cuts: bool = False
+    joins: bool | None = None
 
     @abstractmethod
     def make_state(self, lane: int) -> State:

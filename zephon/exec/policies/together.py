@@ -10,6 +10,8 @@ from zephon.exec.policies.policy import Documents, Held, Policy, Units
 class Together(Policy[None]):
     """Makes one unit of all documents of a source row; they always come together."""
 
+    joins = True
+
     def make_state(self, lane: int) -> None:
         """Return the only state there is."""
         return

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from zephon.exec.policies.policy import Documents, Held, Policy, Units
 
+OVERSIZED = "oversized"
+"""Why documents are thrown away that are longer than a row."""
+
 
 @dataclass(slots=True)
 class Thrown:
@@ -37,14 +40,16 @@ class WholeDocuments(Policy[State]):
             document without any vanishes.
     """
 
+    packs = True
+
     def __init__(self, *, max_length: int, components: int, by_length: bool) -> None:
         self._max_length = max_length
         self._components = components
         self._by_length = by_length
 
     def dropped(self, state: State) -> Mapping[str, NDArray[np.int64]]:
-        """Count the tokens of documents longer than a row, "oversized"."""
-        return {"oversized": state.oversized.copy()}
+        """Count the tokens of documents longer than a row."""
+        return {OVERSIZED: state.oversized.copy()}
 
     def dropped_documents(self, state: State) -> int:
         """Count the documents longer than a row."""

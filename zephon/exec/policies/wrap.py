@@ -38,6 +38,8 @@ class Wrap(Policy[OpenRow]):
         max_sequences_per_bin: pieces of a row at most, >= 1; None: any number.
     """
 
+    packs = cuts = True
+
     def __init__(self, *, max_length: int, max_sequences_per_bin: int | None = None) -> None:
         self._max_length = max_length
         self._most = max_sequences_per_bin

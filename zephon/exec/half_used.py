@@ -1,0 +1,197 @@
+"""Documents of a lane of which some tokens are delivered and some are not, and their digests.
+
+Only a packer that cuts documents leaves such behind. A run whose functions changed derives them
+again, and goes on inside of one only if its tokens are the same: so a state carries 8 bytes of
+each. They are made where a state may stand, from tokens that are held anyway: a document that is
+half used is not let go of. A document that is cut many times is hashed once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zephon.exec.block import Known
+from zephon.exec.policies import Units
+from zephon.exec.rows import HeldRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Halves:
+    """Half-used documents, in the order of the lane; all of shape [docs].
+
+    ordinal, child: which draw of the lane, and which split of it. digest: of the tokens of all of
+    the document, int64.
+    """
+
+    ordinal: NDArray[np.int64]
+    child: NDArray[np.int64]
+    digest: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.digest)
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int]]) -> Halves:
+        """Make a table of documents, sorted by the lane's order."""
+        table = np.array(sorted(rows), np.int64).reshape(len(rows), 3)
+        return cls(*table.T.copy())
+
+    def by_name(self) -> dict[tuple[int, int], int]:
+        """Give each digest by draw and split."""
+        names = zip(self.ordinal.tolist(), self.child.tolist(), strict=True)
+        return dict(zip(names, self.digest.tolist(), strict=True))
+
+
+NO_HALVES = Halves.of(())
+
+
+def token_digest(tokens: NDArray[np.int32]) -> int:
+    """Hash the tokens of a document, as a signed integer of 8 bytes.
+
+    >>> token_digest(np.array([1, 2, 3], np.int32))
+    -7044357283931317034
+    """
+    data = np.ascontiguousarray(tokens, "<i4").data
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
+
+
+def half_used(pieces: Units, known: Known) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find which documents are half used.
+
+    Args:
+        pieces: all that is not delivered; ``seq`` is the place of each document in ``known``.
+        known: the documents.
+
+    Returns:
+        Tokens of each document that are not delivered, shape [docs]; and the places of those of
+        which others are.
+    """
+    left = np.bincount(pieces.seq, weights=pieces.length, minlength=len(known)).astype(np.int64)
+    return left, np.flatnonzero(left < known.length)
+
+
+class HalfUsed:
+    """Follows one lane from row to row; one thread writes, under the lock of the lane.
+
+    Args:
+        left: tokens that are not delivered of documents that are half used, by arrival number.
+        entries: what a state says of these: draw, split, digest.
+    """
+
+    def __init__(
+        self, left: Mapping[int, int], entries: Mapping[int, tuple[int, int, int]]
+    ) -> None:
+        self._left = dict(left)
+        self._digests = dict(entries)
+        self._base = dict(entries)
+        self._since: deque[tuple[int, dict[int, tuple[int, int, int] | None]]] = deque()
+        self._pieces: deque[tuple[int, int, int, int]] = deque()
+        # Half used without a digest, in order.
+        self._missing = {seq: None for seq in left if seq not in entries}
+
+    def place(self, first: int, rows: Units, held: HeldRows) -> None:
+        """Note the pieces of finished rows that are not whole documents.
+
+        Args:
+            first: number of the first row.
+            rows: in order.
+            held: knows their documents.
+        """
+        whole = held.lengths(rows.seq)
+        at = np.flatnonzero(rows.length < whole)
+        if not len(at):
+            return
+        number = first + np.searchsorted(rows.splits, at, side="right") - 1
+        columns = (number, rows.seq[at], rows.length[at], whole[at])
+        self._pieces.extend(zip(*(each.tolist() for each in columns), strict=True))
+
+    def pass_row(
+        self,
+        rows: int,
+        held: HeldRows,
+        lock: threading.Lock,
+        field: str,
+        read: Callable[[NDArray[np.int64]], None],
+    ) -> None:
+        """Let a state stand behind so many rows: hash what is half used there.
+
+        Args:
+            rows: finished; those behind them are not released.
+            held: knows the documents.
+            lock: of the lane.
+            field: the name of the tokens.
+            read: gives unread documents their tokens.
+        """
+        with lock:
+            missing = self._pass(rows)
+        if not missing:
+            return
+        seqs = np.array(missing, np.int64)
+        read(seqs)
+        refs, digests = held.known(seqs).refs, _digests_of(held, seqs, field)
+        entries = zip(refs.ordinal.tolist(), refs.child.tolist(), digests, strict=True)
+        found = dict(zip(missing, entries, strict=True))
+        with lock:
+            self._digests |= found
+            self._missing.clear()
+            self._since[-1][1].update(found)
+
+    def _pass(self, rows: int) -> list[int]:
+        """Go on to so many rows; list the documents whose digests are missing."""
+        left, pieces = self._left, self._pieces
+        ended: dict[int, tuple[int, int, int] | None] = {}
+        while pieces and pieces[0][0] < rows:
+            _, seq, length, whole = pieces.popleft()
+            rest = left.get(seq, whole) - length
+            if rest:
+                left[seq] = rest
+                if seq not in self._digests:
+                    self._missing[seq] = None
+            else:
+                left.pop(seq, None)
+                self._missing.pop(seq, None)
+                if self._digests.pop(seq, None) is not None:
+                    ended[seq] = None
+        self._since.append((rows, ended))
+        return list(self._missing)
+
+    def at(self, rows: int) -> Halves:
+        """List the documents that are half used when so many rows are delivered."""
+        found = dict(self._base)
+        for number, changed in self._since:
+            if number > rows:
+                break
+            _change(found, changed)
+        return Halves.of(list(found.values()))
+
+    def forget_before(self, rows: int) -> None:
+        """Drop what no state at ``rows`` or later needs."""
+        while self._since and self._since[0][0] <= rows:
+            _change(self._base, self._since.popleft()[1])
+
+
+def _change(
+    found: dict[int, tuple[int, int, int]], changed: Mapping[int, tuple[int, int, int] | None]
+) -> None:
+    for seq, entry in changed.items():
+        if entry is None:
+            found.pop(seq, None)
+        else:
+            found[seq] = entry
+
+
+def _digests_of(held: HeldRows, seqs: NDArray[np.int64], field: str) -> list[int]:
+    """Hash documents that are held and read, given the name of their tokens."""
+    part, start, _ = held.places(seqs)
+    spans = zip(part.tolist(), start.tolist(), held.lengths(seqs).tolist(), strict=True)
+    return [
+        token_digest(held.parts[number].buffer.columns[field][first : first + length])
+        for number, first, length in spans
+    ]
