@@ -125,7 +125,7 @@ class ProgramsOfRanks(RuleBasedStateMachine):
         for rank in ranks:
             rank.restore(saved.parts, allow=allow)
         self._stand(ranks, saved.step, within)
-        if allow:  # until they begin the step anew, their state is the one that they were given
+        if any(saved.within):  # until a rank begins, its state is what all ranks were given
             for group in range(degree):
                 self._take(group)
 
