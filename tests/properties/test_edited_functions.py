@@ -10,10 +10,13 @@ from tests.properties.edits_by_hand import (
     accounts,
     as_it_is,
     check_documents,
+    drops_more,
     job,
     quiet,
     run,
+    unchanged,
 )
+from zephon.errors import CheckpointError, NotYetError
 from zephon.exec import session
 
 STEPS = {"global_batch_size": 4, "canonical_replicas": 2}
@@ -82,3 +85,45 @@ def test_every_document_comes_once_or_is_counted(name, function):
         found, ends = quiet(run, again)
         assert found == tail[number + 1 :]
         assert ends[-1] == kept[-1]
+
+
+def test_functions_and_weights_may_change_together():
+    def make(function, weights):
+        source = chains.source(chains.DATASETS, weights, exhausted_policy="redistribute")
+        pipeline = chains.flat(chains.Pipeline(source).map_transform(function).shuffle(20), "wrap")
+        return pipeline.batch(microbatch_size=2).options(runner="inline", **STEPS)
+
+    head, stood = run(make(as_it_is, {"prose": 0.5, "code": 0.3, "maths": 0.2}), 6)
+    weights = {"prose": 0.2, "code": 0.2, "maths": 0.6}
+    second = make(drops_more, weights).restore(stood[-1][0], allow={"functions", "weights"})
+    tail, kept = quiet(run, second, keep={3})
+    delivered = [[token for batch in part for token in batch] for part in (head, tail)]
+    check_documents(*delivered, drops_more)
+    assert kept[-1][1]["tokens_delivered"] == sum(map(len, delivered))
+    found, ends = quiet(run, make(drops_more, weights).restore(kept[3][0]))
+    assert found == tail[4:]
+    assert ends[-1] == kept[-1]
+
+
+def test_within_a_step_functions_change_only_with_the_step_begun_anew():
+    _, stood = run(job(made("wrap"), as_it_is, **STEPS), 3)
+    within = job(made("wrap"), unchanged, **STEPS)
+    with pytest.raises(CheckpointError, match="taken inside step 1"):
+        next(iter(within.restore(stood[-1][0], allow={"functions"})))
+    again = within.restore(stood[-1][0], allow={"functions", "partial_step"})
+    whole, _ = run(job(made("wrap"), as_it_is, **STEPS), 4)
+    assert run(again, 2)[0] == whole[2:]
+
+
+def test_an_operator_that_sees_rows_in_order_is_named_as_what_stands_in_the_way():
+    def make(function):
+        pipeline = chains.start().map_transform(function)
+        return pipeline.stateful_transform("pass", init_state=int, push=passing).batch(2)
+
+    state = make(as_it_is).options(runner="inline").checkpoint()
+    with pytest.raises(NotYetError, match="functions cannot change yet where an operator sees"):
+        next(iter(make(unchanged).restore(state, allow={"functions"})))
+
+
+def passing(state, record):
+    return state, [record]
