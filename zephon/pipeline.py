@@ -86,8 +86,15 @@ class Pipeline(Steps):
                     *runs.cost_lines(self._source, self._restored),
                 ),
                 lanes=runs.lane_lines(topology, plan),
-                notes=runs.notes(
-                    plan, self._options, topology, reading.budget, runs.mean_row_bytes(self._source)
+                notes=(
+                    *runs.notes(
+                        plan,
+                        self._options,
+                        topology,
+                        reading.budget,
+                        runs.mean_row_bytes(self._source),
+                    ),
+                    *runs.data_notes([c.dataset for c in self._source.components if c.read]),
                 ),
             ),
         )

@@ -5,6 +5,7 @@ Whoever imports the library, builds a pipeline or sends one to another process n
 
 from zephon.exec.accounting import account
 from zephon.exec.checkpoint import from_any, to_bytes
+from zephon.exec.data_check import data_notes
 from zephon.exec.described import lane_lines, notes
 from zephon.exec.fingerprint import digest
 from zephon.exec.launch import mean_row_bytes, step_of, workers_of
@@ -27,6 +28,7 @@ __all__ = [
     "checked_words",
     "compile_plan",
     "cost_lines",
+    "data_notes",
     "digest",
     "explain_text",
     "from_any",

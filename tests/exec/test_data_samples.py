@@ -210,3 +210,11 @@ def test_ranks_may_have_copies_of_their_own(tmp_path):
     parts[1] = pipe(tmp_path / "1", dp_degree=2, dp_group_id=1).checkpoint()
     with pytest.raises(CheckpointError, match="parts 0 and 1 differ in 'manifest'"):
         pipe(tmp_path / "0").restore(parts)
+
+
+def test_explain_says_of_which_data_too_little_is_known(tmp_path, few_are_many):
+    folder = many(tmp_path, 9)
+    words = "bytes and times alone, unless an index tells content marks: `zephon index "
+    assert f"{words}{folder}`" in pipe(folder).explain()
+    tell("jsonl", folder, "index")
+    assert "content marks" not in pipe(folder).explain()

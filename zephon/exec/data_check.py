@@ -56,6 +56,17 @@ def data_now(
     return found
 
 
+def data_notes(datasets: Collection[Dataset]) -> tuple[str, ...]:
+    """Say of which data a checkpoint knows too little to find a file rewritten in the same size."""
+    found = (
+        f"{each.name}: of more than {RECORDED_SHARDS:,} shards a checkpoint knows names, rows, "
+        f"bytes and times alone, unless an index tells content marks: `zephon index {each.path}`"
+        for each in datasets
+        if len(each.shards) > RECORDED_SHARDS and each.path and each.shards.marks is None
+    )
+    return tuple(dict.fromkeys(found))  # two components may read one dataset
+
+
 def manifest_of(
     datasets: Mapping[str, Dataset],
     verify: str,
