@@ -210,10 +210,6 @@ LATER = {
         f"runner {name}": (lambda name=name: lists().options(runner=name), f"runner='{name}' is no")
         for name in ("ray", "remote")
     },
-    **{
-        f"allow {name}": (lambda name=name: lists().restore({}, allow={name}), f"allow='{name}' is")
-        for name in ("data", "global_batch_size")
-    },
     "allow as text": (lambda: lists().restore({}, allow="data"), "allow='data' is not there yet"),
 }  # fmt: skip
 

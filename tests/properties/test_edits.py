@@ -13,8 +13,9 @@ from tests.properties import function_chains
 from tests.properties.chains import CHAINS
 from tests.properties.recipes import rows, rows_of, source, token_dataset
 from zephon import Pipeline
-from zephon.errors import NotYetError
+from zephon.errors import CheckpointError, NotYetError
 from zephon.exec.checkpoint import content_digest
+from zephon.exec.edits import RESIZED
 from zephon.exec.history import LaneState
 from zephon.exec.lane_states import lane_to_dict
 from zephon.exec.lane_table import table_of
@@ -320,6 +321,62 @@ def test_a_group_of_rows_is_seen_again_as_it_was():
     held = [place for place in held if place in came and place in was]  # some have no token
     assert len(held) > 50
     assert all(was[place] in came[place] for place in held)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_steps_of_another_size_hold_the_rows_that_follow(unit):
+    """Each lane goes on as it would have; steps deal them out by other numbers."""
+
+    def flow(found):
+        lanes = {}
+        for lane, tokens in found:
+            lanes.setdefault(lane, []).append(tokens)
+        return lanes
+
+    whole = flow(cut(drawn(**UNITS[unit]), 120)[0])
+    head, state = cut(drawn(**UNITS[unit]), 12)
+    larger, second = cut(drawn(rows_in_step=12, **UNITS[unit]).restore(state, {RESIZED}), 18)
+    assert second["position"] == {"step": 6}
+    assert _restored_state(drawn(rows_in_step=12, **UNITS[unit]), second) == second
+    smaller, third = cut(drawn(rows_in_step=4, **UNITS[unit]).restore(second, {RESIZED}), 10)
+    assert third["position"] == {"step": 11}
+    now = drawn(UNLIKE, rows_in_step=4, **UNITS[unit]).restore(third, {"weights"})
+    check_places(head + larger + smaller + cut(now, 20)[0])
+    for lane, came in flow(head + larger + smaller).items():
+        assert came == whole[lane][: len(came)]
+    ranks = [
+        drawn(rows_in_step=12, **UNITS[unit]).options(dp_degree=3, dp_group_id=group)
+        for group in range(3)
+    ]
+    shares = [cut(rank.restore(state, {RESIZED}), 6)[0] for rank in ranks]
+    steps = [row for at in range(0, 12, 4) for share in shares for row in share[at : at + 4]]
+    assert steps == larger
+
+
+def test_steps_of_another_size_end_with_the_data():
+    def make(rows_in_step):
+        return drawn(exhausted_policy="redistribute", rows_in_step=rows_in_step)
+
+    whole = cut(make(8), 1000)[0]
+    _, state = cut(make(8), 8)
+    found = cut(make(4).restore(state, {RESIZED}), 1000)[0]
+    assert len(whole) <= len(found) + 16 <= len(whole) + 8
+
+
+def test_steps_are_resized_between_two_of_them_alone():
+    _, state = cut(drawn(), 5)
+    with pytest.raises(CheckpointError, match="inside step 1, the rest of which"):
+        next(iter(drawn(rows_in_step=4).restore(state, {RESIZED})))
+    again = drawn(rows_in_step=4).restore(state, {RESIZED, "partial_step"})
+    assert cut(again, 4)[0][:2] == cut(drawn(), 6)[0][8:10]
+    schedule = MixtureSchedule({50: UNLIKE}, unit="steps")
+    packed = {"mixture_unit": "tokens", "schedule": schedule}
+    _, state = cut(drawn(**packed), 4)
+    with pytest.raises(NotYetError, match="and the schedule counts steps"):
+        next(iter(drawn(rows_in_step=4, **packed).restore(state, {RESIZED})))
+    alone_ = drawn().options(global_batch_size=None)
+    with pytest.raises(NotYetError, match="a run cannot begin yet to share steps"):
+        next(iter(drawn().restore(alone_.checkpoint(), {RESIZED})))
 
 
 MORE = token_dataset("verse", [1 + i % 4 for i in range(37)], 2)

@@ -67,7 +67,7 @@ def steps(
     """
     step, delivered = start.step, start.delivered
     while last_step is None or step < last_step:
-        need = (step + 1) * topology.rows_per_lane
+        need = topology.rows_before(step + 1)
         # Nothing of a step is out before all of it is sure; a state after the step stands behind
         # all rows of these lanes, whoever delivers them.
         if not all(ensure(run, need) for run in lanes.values()):

@@ -38,7 +38,7 @@ class EditedSource:
         self._source = source
         self._lanes = lanes
         self._step = step
-        self._edits = tuple(edits)
+        self._edits = tuple(edit for edit in edits if edit.rebases)
 
     def draws(self, lane: int) -> LaneStream | TokenLane:
         """Give the draws of a lane, or its strands, from the last edit on."""

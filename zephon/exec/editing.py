@@ -2,6 +2,8 @@
 
 What was drawn before the checkpoint is gone along once more, by the rules of then and as integers
 alone; so no draw of an edited lane's log lies before the edit.
+
+The file is long because all that an edit cannot do yet is refused here, beside what it does.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from zephon.errors import CheckpointError, NotYetError
 from zephon.exec.arrivals import Counts
 from zephon.exec.edited_source import former_lanes
-from zephon.exec.edits import Edit
+from zephon.exec.edits import RESIZED, Edit
 from zephon.exec.floors import Floor, floors_of
 from zephon.exec.history import LaneState, Tick
 from zephon.exec.lane_run import LaneRun
@@ -62,12 +64,11 @@ def edited(
     edits = [Edit.from_dict(saved, topology.lanes) for saved in restored["edits"]]
     if not words:
         return edits, states
-    if not isinstance(source, StaticMixtureWorkSource):
+    if not isinstance(source, StaticMixtureWorkSource) and set(words) != {RESIZED}:
         raise NotYetError(
             f"restore: allow={min(words)!r} is not there yet for a work source of your own; "
             "restore the checkpoint with the source that it was taken from"
         )
-    _check_datasets(restored["recipe"]["source"], source, plan)
     every = _all_states(restored, topology.lanes)
     check_editable(every)
     edits.append(
@@ -79,9 +80,40 @@ def edited(
             source=restored["recipe"]["source"],
         )
     )
+    if not edits[-1].rebases or not isinstance(source, StaticMixtureWorkSource):
+        return edits, states
+    _check_datasets(restored["recipe"]["source"], source, plan)
     step = step_of(plan, topology.global_batch_size)
-    editing = Editing(source, floors_of(plan)[0], edits, topology.lanes, step)
+    edits_here = [edit for edit in edits if edit.rebases]
+    editing = Editing(source, floors_of(plan)[0], edits_here, topology.lanes, step)
     return edits, {lane: editing.edited(lane, state) for lane, state in states.items()}
+
+
+def check_sizes(before: Mapping[str, Any], topology: Topology, source: WorkSource) -> None:
+    """Refuse steps of another size where that decides what is drawn, or what was delivered.
+
+    Args:
+        before: the checkpoint's recipe.
+        topology: from there on.
+        source: from there on.
+
+    Raises:
+        NotYetError: it does.
+    """
+    was, size = before["global_batch_size"], topology.global_batch_size
+    if was == size:
+        return
+    if was is None or size is None:
+        raise NotYetError(
+            f"restore: global_batch_size was {was}, is {size}: a run cannot begin yet to share "
+            "steps, or to share none; keep it, or set another size"
+        )
+    schedule = source.schedule if isinstance(source, StaticMixtureWorkSource) else None
+    if schedule is not None and schedule.unit == "steps":
+        raise NotYetError(
+            f"restore: global_batch_size was {was}, is {size}, and the schedule counts steps, "
+            "which cannot be of two sizes yet; let it count samples or tokens"
+        )
 
 
 def _check_datasets(before: Mapping[str, Any], source: StaticMixtureWorkSource, plan: Plan) -> None:

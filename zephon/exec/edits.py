@@ -19,6 +19,9 @@ from zephon.exec.saved_values import DAMAGE, pack, unpack
 from zephon.work.ends import Base
 from zephon.work.schedule import StepSize
 
+RESIZED = "global_batch_size"
+"""The word of an edit that changes the size of a step, and nothing of what lanes draw."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edit:
@@ -87,6 +90,11 @@ class Edit:
                 f"restore: what the checkpoint says of its edits is damaged: {exc}; restore an "
                 "earlier one"
             ) from exc
+
+    @property
+    def rebases(self) -> bool:
+        """Whether lanes draw otherwise behind it."""
+        return bool(set(self.words) - {RESIZED})
 
     def to_dict(self) -> dict[str, Any]:
         """Write the edit as JSON values."""

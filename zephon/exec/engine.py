@@ -245,7 +245,7 @@ class Engine:
     def rows_delivered(self, position: Position, lane: int) -> int:
         """Rows of a lane that a state at ``position`` stands behind."""
         if self.topology.global_batch_size is not None:
-            return position.step * self.topology.rows_per_lane
+            return self.topology.rows_before(position.step)
         return position.rows.get(lane, 0)
 
     def _step_bytes(self) -> int:
@@ -266,7 +266,8 @@ class Engine:
         finite = [length for length in lengths if length is not None]
         if not finite:
             return None
-        return min(finite) // self.topology.rows_per_lane
+        first, before = self.topology.since
+        return first + (min(finite) - before) // self.topology.rows_per_lane
 
     def _length(self, lane: int) -> int | None:
         """Count a lane's draws; None if it never ends, or only what it reads tells where."""

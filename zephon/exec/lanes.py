@@ -29,7 +29,8 @@ class LaneRows:
 class Topology:
     """Who delivers what.
 
-    lanes: L. dp_degree: D. dp_group_id: g. global_batch_size: R, or None.
+    lanes: L. dp_degree: D. dp_group_id: g. global_batch_size: R, or None. since: the step from
+    which on it is this, and the rows of each lane before that: steps may have had another size.
     """
 
     lanes: int
@@ -37,6 +38,12 @@ class Topology:
     dp_group_id: int
     global_batch_size: int | None
     mapping_strategy: str = "contiguous"
+    since: tuple[int, int] = (0, 0)
+
+    def rows_before(self, step: int) -> int:
+        """Count the rows of each lane before a step."""
+        first, rows = self.since
+        return rows + (step - first) * self.rows_per_lane
 
     @property
     def rows_per_lane(self) -> int:
@@ -66,7 +73,7 @@ class Topology:
             step: which step, from 0.
             delivered: rows at the start of the share that are left out.
         """
-        height, size = self.rows_per_lane, self.rows_per_group
+        height, size, before = self.rows_per_lane, self.rows_per_group, self.rows_before(step)
         first = self.dp_group_id * size + delivered
         stop = (self.dp_group_id + 1) * size
         rows = []
@@ -74,7 +81,7 @@ class Topology:
             begin = max(first, lane * height) - lane * height
             end = min(stop, (lane + 1) * height) - lane * height
             if begin < end:
-                rows.append(LaneRows(lane, step * height + begin, step * height + end))
+                rows.append(LaneRows(lane, before + begin, before + end))
         return rows
 
 

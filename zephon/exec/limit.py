@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zephon.errors import PlanError
+from zephon.errors import NotYetError, PlanError
 from zephon.exec.delivery import Group, Position
 from zephon.exec.lanes import LaneRows, Topology
 
@@ -16,6 +16,11 @@ def check_limit(topology: Topology, rows: int) -> None:
     Raises:
         PlanError: there are several ranks, and they share no steps; or it is no number of steps.
     """
+    if topology.since != (0, 0):
+        raise NotYetError(
+            f"take: {rows} rows cannot be counted yet where global_batch_size changed in the "
+            "middle of the run; stop after so many batches instead"
+        )
     if topology.dp_degree == 1:
         return
     size = topology.global_batch_size

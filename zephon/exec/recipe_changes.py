@@ -19,7 +19,7 @@ __all__ = ["WORDS", "Change", "changes", "checked_words", "lines", "refuse_unles
 WORDS = ("weights", "datasets", "data", "functions", "global_batch_size", "partial_step")
 """What ``allow`` may name; ``partial_step`` is about where a run stands, not about its recipe."""
 
-_NOT_YET = frozenset(WORDS) - {"datasets", "functions", "partial_step", "weights"}
+_NOT_YET = frozenset({"data"})
 """Words of changes that no restore can make yet."""
 
 _MEANING = {

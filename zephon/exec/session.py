@@ -12,7 +12,8 @@ from zephon.errors import CheckpointError, PlanError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest
 from zephon.exec.data_check import data_now, manifest_of
 from zephon.exec.delivery import Position
-from zephon.exec.editing import edited
+from zephon.exec.editing import check_sizes, edited
+from zephon.exec.edits import RESIZED, Edit
 from zephon.exec.engine import Engine, Identity
 from zephon.exec.fingerprint import recipe_of
 from zephon.exec.lane_states import lane_from_dict, lane_to_dict
@@ -64,13 +65,27 @@ def topology_of(
             "batch: drop_last=False cannot go with global_batch_size, since ranks cannot share an "
             "incomplete step; leave one of them out"
         )
-    return make_topology(
+    topology = make_topology(
         global_batch_size=options.global_batch_size,
         canonical_replicas=lanes,
         dp_degree=dp_degree,
         dp_group_id=dp_group_id,
         mapping_strategy=options.mapping_strategy or "contiguous",
     )
+    return topology if restored is None else replace(topology, since=_since(topology, restored))
+
+
+def _since(topology: Topology, restored: Mapping[str, Any]) -> tuple[int, int]:
+    """Say since when steps are of this size, and the rows of each lane before."""
+    size, was = topology.global_batch_size, restored["recipe"]["global_batch_size"]
+    edits = [Edit.from_dict(saved, topology.lanes) for saved in restored["edits"]]
+    changed = [edit for edit in edits if RESIZED in edit.words and edit.step is not None]
+    since = (int(changed[-1].step or 0), int(changed[-1].rows[0])) if changed else (0, 0)
+    if size in (None, was) or was is None:
+        return since
+    before = replace(topology, global_batch_size=was, since=since)
+    step = int(restored["position"]["step"])
+    return step, before.rows_before(step)
 
 
 def identity_of(
@@ -145,6 +160,7 @@ def open_engine(
     data = data_now(restored, datasets, verify)
     found = changes(restored["recipe"], identity.recipe, str(restored["library"]), data)
     refuse_unless(found, allow, _other_polars(restored, identity))
+    check_sizes(restored["recipe"], topology, source)
     unchanged = [name for name, change in data.items() if not change]
     manifest = manifest_of(datasets, verify, restored, unchanged)
     identity = replace(identity, manifest=manifest)
