@@ -51,6 +51,16 @@ def test_many_shards_share_a_line():
     assert len(shards_told((9,) * 3, (9,) * 6)) == 3
 
 
+def test_many_renamed_shards_are_told_by_their_names():
+    old, new = recipe(), recipe()
+    old["data"]["a"] = [[f"{i}", 9, 90] for i in range(5)]
+    new["data"]["a"] = [[f"x{i}", 9, 90] for i in range(5)]
+    [change] = changes(old, new)
+    assert str(change) == (
+        "data of 'a', 5 shards renamed: was '0', '1', '2', ..., is 'x0', 'x1', 'x2', ..."
+    )
+
+
 def test_above_so_many_shards_only_the_sums_are_told():
     def of(shards):
         made = recipe()

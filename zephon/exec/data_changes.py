@@ -20,6 +20,9 @@ _UNKNOWN = "of so many shards only a digest is kept, so which differ is not know
 _REWRITTEN = "put the file back that it was, and new rows into a new shard"
 _SOME_REWRITTEN = "of so many shards only a digest is kept; put back the files that were there"
 
+_THERE = "there"  # of a size that is not recorded
+_QUOTES = ("'", '"')
+
 Recorded = list[Any] | Mapping[str, Any]
 
 
@@ -79,7 +82,7 @@ def _shard_changes(
     """Write what became of shards; of those whose sizes are not recorded, that they are there."""
     kinds: tuple[tuple[str, str | None, str, list[tuple[str, str | None, str | None]]], ...] = (
         ("renamed", None, _RENAMED, [(n, repr(n), repr(to)) for n, to in found.renamed]),
-        ("gone", None, _GONE, [(n, before.get(n, "there"), None) for n in found.gone]),
+        ("gone", None, _GONE, [(n, before.get(n, _THERE), None) for n in found.gone]),
         ("changed", None, _CHANGED, [(n, before[n], after[n]) for n in found.resized]),
         (
             "rewritten",
@@ -87,7 +90,7 @@ def _shard_changes(
             _REWRITTEN,
             [(n, before[n], "as large, with other content") for n in found.rewritten],
         ),
-        ("added", "data", "", [(n, None, after.get(n, "there")) for n in found.added]),
+        ("added", "data", "", [(n, None, after.get(n, _THERE)) for n in found.added]),
     )
     for what, word, why, shards in kinds:
         if len(shards) <= _ONE_BY_ONE:
@@ -96,10 +99,16 @@ def _shard_changes(
         else:
             part = part_of(owner, f"{len(shards):,} shards {what}")
             first = [(n, was, now) for n, was, now in shards[:_ONE_BY_ONE]]
-            yield Change(part, _first(first, 1), _first(first, 2), word, why)
+            yield Change(part, _first(first, 0), _first(first, 1), word, why)
 
 
 def _first(shards: Sequence[tuple[str, str | None, str | None]], place: int) -> str | None:
     """Tell of the first shards what they were, or what they are."""
-    told = [f"{each[0]!r} {each[place]}" for each in shards if each[place] is not None]
+    told = []
+    for name, *texts in shards:
+        text = texts[place]
+        if text == _THERE:
+            told.append(repr(name))
+        elif text is not None:  # a name, where they are renamed
+            told.append(text if text.startswith(_QUOTES) else f"{name!r} {text}")
     return cut(f"{', '.join(told)}, ...") if told else None
