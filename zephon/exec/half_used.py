@@ -135,8 +135,8 @@ class HalfUsed:
             return
         seqs = np.array(missing, np.int64)
         read(seqs)
-        refs, digests = held.known(seqs).refs, _digests_of(held, seqs, field)
-        entries = zip(refs.ordinal.tolist(), refs.child.tolist(), digests, strict=True)
+        digests = _digests_of(held, seqs, field)
+        entries = [(*n, d) for n, d in zip(held.names(seqs), digests, strict=True)]
         found = dict(zip(missing, entries, strict=True))
         with lock:
             self._digests |= found

@@ -240,6 +240,10 @@ class HeldRows:
         part, start, _, index = self._table[:4, self._at(seqs)]
         return part, start, index
 
+    def names(self, seqs: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """Return the draw and the split of each document."""
+        return list(zip(*self._table[_ORDINAL : _CHILD + 1, self._at(seqs)].tolist(), strict=True))
+
     def marks(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the draw and the lane time of each document, shape [docs, 2], int64.
 
