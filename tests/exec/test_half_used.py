@@ -1,4 +1,4 @@
-"""Documents of which a part is delivered: found by their pieces, hashed once, told at each row."""
+"""Documents of which a part is delivered: found by their pieces, copied once, told at each row."""
 
 import threading
 
@@ -55,7 +55,7 @@ def test_states_of_rows_before_are_told_until_they_are_forgotten():
     assert [run.state_at(rows).halves.ordinal.tolist() for rows in (2, 3)] == [[2], [4]]
 
 
-def test_a_document_is_hashed_once_however_often_it_is_cut():
+def test_a_document_is_copied_once_however_often_it_is_cut():
     run = lane_of([40], Chain([Wrap(max_length=6)]))
     for _ in push(run, [40], [1], Numbered([40])):
         pass

@@ -2,8 +2,8 @@
 
 Only a packer that cuts documents leaves such behind. A run whose functions changed derives them
 again, and goes on inside of one only if its tokens are the same: so a state carries 8 bytes of
-each. They are made where a state may stand, from tokens that are held anyway: a document that is
-half used is not let go of. A document that is cut many times is hashed once.
+each. Where a state may stand, the tokens of such a document are copied, from those that are held
+anyway; they are hashed when a state is asked for, which is seldom.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,10 @@ def half_used(pieces: Units, known: Known) -> tuple[NDArray[np.int64], NDArray[n
     return left, np.flatnonzero(left < known.length)
 
 
+_Named: TypeAlias = tuple[int, int, "int | NDArray[np.int32]"]
+"""Draw, split, and the digest of a document, or its tokens."""
+
+
 class HalfUsed:
     """Follows one lane from row to row; one thread writes, under the lock of the lane.
 
@@ -89,9 +94,9 @@ class HalfUsed:
         self, left: Mapping[int, int], entries: Mapping[int, tuple[int, int, int]]
     ) -> None:
         self._left = dict(left)
-        self._digests = dict(entries)
-        self._base = dict(entries)
-        self._since: deque[tuple[int, dict[int, tuple[int, int, int] | None]]] = deque()
+        self._named: dict[int, _Named] = dict(entries)
+        self._base: dict[int, _Named] = dict(entries)
+        self._since: deque[tuple[int, dict[int, _Named | None]]] = deque()
         self._pieces: deque[tuple[int, int, int, int]] = deque()
         # Half used without a digest, in order.
         self._missing = {seq: None for seq in left if seq not in entries}
@@ -120,7 +125,7 @@ class HalfUsed:
         field: str,
         read: Callable[[NDArray[np.int64]], None],
     ) -> None:
-        """Let a state stand behind so many rows: hash what is half used there.
+        """Let a state stand behind so many rows: copy what is half used there.
 
         Args:
             rows: finished; those behind them are not released.
@@ -135,29 +140,29 @@ class HalfUsed:
             return
         seqs = np.array(missing, np.int64)
         read(seqs)
-        digests = _digests_of(held, seqs, field)
-        entries = [(*n, d) for n, d in zip(held.names(seqs), digests, strict=True)]
+        copies = _copies_of(held, seqs, field)
+        entries = [(*name, copy) for name, copy in zip(held.names(seqs), copies, strict=True)]
         found = dict(zip(missing, entries, strict=True))
         with lock:
-            self._digests |= found
+            self._named |= found
             self._missing.clear()
             self._since[-1][1].update(found)
 
     def _pass(self, rows: int) -> list[int]:
-        """Go on to so many rows; list the documents whose digests are missing."""
+        """Go on to so many rows; list the documents whose tokens are missing."""
         left, pieces = self._left, self._pieces
-        ended: dict[int, tuple[int, int, int] | None] = {}
+        ended: dict[int, _Named | None] = {}
         while pieces and pieces[0][0] < rows:
             _, seq, length, whole = pieces.popleft()
             rest = left.get(seq, whole) - length
             if rest:
                 left[seq] = rest
-                if seq not in self._digests:
+                if seq not in self._named:
                     self._missing[seq] = None
             else:
                 left.pop(seq, None)
                 self._missing.pop(seq, None)
-                if self._digests.pop(seq, None) is not None:
+                if self._named.pop(seq, None) is not None:
                     ended[seq] = None
         self._since.append((rows, ended))
         return list(self._missing)
@@ -169,7 +174,12 @@ class HalfUsed:
             if number > rows:
                 break
             _change(found, changed)
-        return Halves.of(list(found.values()))
+        return Halves.of(
+            [
+                (draw, child, told if isinstance(told, int) else token_digest(told))
+                for draw, child, told in found.values()
+            ]
+        )
 
     def forget_before(self, rows: int) -> None:
         """Drop what no state at ``rows`` or later needs."""
@@ -177,9 +187,7 @@ class HalfUsed:
             _change(self._base, self._since.popleft()[1])
 
 
-def _change(
-    found: dict[int, tuple[int, int, int]], changed: Mapping[int, tuple[int, int, int] | None]
-) -> None:
+def _change(found: dict[int, _Named], changed: Mapping[int, _Named | None]) -> None:
     for seq, entry in changed.items():
         if entry is None:
             found.pop(seq, None)
@@ -187,11 +195,11 @@ def _change(
             found[seq] = entry
 
 
-def _digests_of(held: HeldRows, seqs: NDArray[np.int64], field: str) -> list[int]:
-    """Hash documents that are held and read, given the name of their tokens."""
+def _copies_of(held: HeldRows, seqs: NDArray[np.int64], field: str) -> list[NDArray[np.int32]]:
+    """Copy the tokens of documents that are held and read, given the name of the field."""
     part, start, _ = held.places(seqs)
     spans = zip(part.tolist(), start.tolist(), held.lengths(seqs).tolist(), strict=True)
     return [
-        token_digest(held.parts[number].buffer.columns[field][first : first + length])
+        held.parts[number].buffer.columns[field][first : first + length].copy()
         for number, first, length in spans
     ]
