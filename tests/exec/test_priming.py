@@ -14,6 +14,7 @@ from zephon import Dataset, InMemoryShard, Pipeline
 from zephon.errors import CheckpointError, ExecutionError, PlanError, ShardError
 from zephon.exec.launch import tokenizers_of
 from zephon.exec.priming import prime
+from zephon.io.reader import RowReader
 from zephon.work import StaticMixtureWorkSource, TokenEstimation, WorkSource
 
 
@@ -107,15 +108,19 @@ def test_a_restore_takes_the_costs_of_the_checkpoint_and_measures_nothing():
     assert source.token_costs == {"ones": 1.0, "longs": 50.0}
 
 
-def test_a_restore_reads_nothing_to_find_costs(tmp_path, tokenizer_file):
+def test_a_restore_reads_no_row_to_find_costs(tmp_path, tokenizer_file, monkeypatch):
     data = written.dataset("parquet", tmp_path, texts())
     state = tokenized(estimated(data), tokenizer_file).checkpoint()
-    (tmp_path / "000.parquet").unlink()
+    monkeypatch.setattr(RowReader, "take", _refused)
     source = estimated(data)
     iter(tokenized(source, tokenizer_file).restore(state))
     assert source.token_costs == state["recipe"]["source"]["token_costs"]
-    with pytest.raises(ShardError, match=r"000\.parquet"):
+    with pytest.raises(ShardError, match="rows were read"):
         iter(tokenized(estimated(data), tokenizer_file))
+
+
+def _refused(*_, **__):
+    raise ShardError("rows were read")
 
 
 def test_what_is_given_is_never_taken_from_a_checkpoint():

@@ -7,7 +7,7 @@ import pytest
 
 from tests.properties.recipes import source
 from tests.written import dataset
-from zephon import Dataset, Pipeline
+from zephon import Dataset, InMemoryShard, Pipeline
 from zephon.errors import CheckpointError
 
 WIDTH = 60
@@ -65,8 +65,21 @@ def test_held_documents_are_read_again(tmp_path, plan):
 def test_a_held_document_of_another_length_is_refused(tmp_path, plan):
     _, state = state_after(written(tmp_path / "d", LENGTHS), 1, plan)
     changed = written(tmp_path / "d", [length + 1 for length in LENGTHS])
+    with pytest.raises(CheckpointError, match=r"shard 'a\.jsonl': .* with other content"):
+        iter(pipeline(changed, plan).restore(state))
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_held_row_of_another_length_is_refused_where_it_changed_after_the_beginning(plan):
+    """Rows in memory are the user's own."""
+    rows = [{"input_ids": list(range(1, length + 1))} for length in LENGTHS]
+    data = Dataset.from_dict("lists", {0: InMemoryShard(rows)})
+    _, state = state_after(data, 1, plan)
+    batches = iter(pipeline(data, plan).restore(state))
+    for row in rows:
+        row["input_ids"].append(1)
     with pytest.raises(CheckpointError, match=r"lane 0 have other lengths .* the data changed"):
-        list(pipeline(changed, plan).restore(state))
+        list(batches)
 
 
 def test_splits_are_found_again_among_those_of_their_row(tmp_path, tokenizer_file):
