@@ -24,8 +24,7 @@ _NOT_YET = frozenset({"data"})
 
 _MEANING = {
     "weights": "draws follow them from here on, each dataset goes on where it stands",
-    "datasets": "a new one begins, the others go on where they stand; what is held of one that is "
-    "gone is dropped and counted",
+    "datasets": "a new one begins, the others go on where they stand",
     "data": "the old shards finish their pass, new rows join at the next",
     "functions": "held documents are made again; those that are gone or others are dropped and "
     "counted",
@@ -51,7 +50,7 @@ def checked_words(allow: Iterable[str]) -> frozenset[str]:
         PlanError: a word names no change; names the nearest right one.
         NotYetError: a change that cannot be let through yet.
     """
-    words = (allow,) if isinstance(allow, str) else tuple(allow)
+    words = (allow,) if isinstance(allow, str) else tuple(allow or ())
     for word in words:
         if word not in WORDS:
             closest = nearest(str(word), WORDS)
