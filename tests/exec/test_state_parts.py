@@ -238,6 +238,11 @@ def test_parts_that_contradict_each_other_within_a_step_are_refused():
     three = cut(job(3, 1), 4)[1]
     with pytest.raises(CheckpointError, match="part 1 was taken with dp_degree=3, part 0 with 2"):
         job(2, 0).restore([one, three])
+    before, within = parts_of(2, 12), parts_of(2, 13)
+    message = "part 0 stands before step 1, of which each of the 2 ranks has handed out a part"
+    for allow in ((), "partial_step"):
+        with pytest.raises(CheckpointError, match=message):
+            job(2, 0).restore(before + within, allow=allow)
 
 
 # Without a global batch

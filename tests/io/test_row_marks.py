@@ -110,7 +110,7 @@ def test_objects_that_hold_each_other_come_to_an_end():
     assert mark(row) == mark(row) != mark(one)
 
 
-@pytest.mark.parametrize("count", [1, 2, MARKED_ROWS, MARKED_ROWS + 1, 5000])
+@pytest.mark.parametrize("count", [1, 2, MARKED_ROWS, MARKED_ROWS + 1])
 def test_first_and_last_row_count_and_how_many_they_are(count):
     rows = [{"text": f"row {n}"} for n in range(count)]
     first = mark(*rows)
@@ -123,14 +123,14 @@ def test_first_and_last_row_count_and_how_many_they_are(count):
 
 
 def test_every_row_of_a_small_shard_counts_and_some_of_a_large_one():
-    for count, all_rows in ((MARKED_ROWS, True), (4000, False)):
+    for count, all_rows in ((MARKED_ROWS, True), (3 * MARKED_ROWS, False)):
         rows = [{"n": n} for n in range(count)]
         first, full = mark(*rows), full_hash_of_rows(InMemoryShard(rows))
-        seen = 0
-        for place in range(0, count, 7):
+        places, seen = range(1, count, count // 40), 0
+        for place in places:
             changed = [*rows]
             changed[place] = {"n": -1}
             seen += mark(*changed) != first
-            if place < 70:
+            if place < count // 8:
                 assert full_hash_of_rows(InMemoryShard(changed)) != full
-        assert seen == len(range(0, count, 7)) if all_rows else 10 < seen < 100
+        assert seen == len(places) if all_rows else 0 < seen < len(places)

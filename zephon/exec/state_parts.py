@@ -117,6 +117,13 @@ def _position(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                     "of different moments: pass the parts of one checkpoint"
                 )
             delivered[group] = delivered[group] if rows is None else rows
+    if None not in delivered and len(within) < len(parts):
+        number = next(n for n, each in enumerate(positions) if "delivered" not in each)
+        raise CheckpointError(
+            f"restore: part {number} stands before step {positions[0]['step']}, of which each of "
+            f"the {degree} ranks has handed out a part by the others; they are of different "
+            "moments: pass the parts of one checkpoint"
+        )
     if len(parts) >= degree:  # whoever stands between steps does not say who it is
         delivered = [0 if rows is None else rows for rows in delivered]
     return {"step": positions[0]["step"], "dp_degree": degree, "delivered": delivered}

@@ -129,6 +129,8 @@ def _opened(dataset: str, shard: Shard) -> Iterator[tuple[FileIO, os.stat_result
             status = os.fstat(file.fileno())
             shard.check_written(dataset, status)
             yield file, status
+    except ShardError:
+        raise
     except OSError as exc:
         raise ShardError(
             f"dataset {dataset!r}, shard {shard.name!r}: the file must be readable to tell what it "

@@ -1,6 +1,6 @@
 """Content marks of rows in memory: a hash of what they hold, whatever objects they are.
 
-All rows of a shard count if there are 256 or fewer, else its first and last row and 254 between
+All rows of a shard count if there are 4,096 or fewer, else its first and last row and 4,094 between
 them, whose places follow from their number. Equal data has equal marks in every process: values are
 hashed by kind and content, never by address, hash or pickle; of an object that is neither plain
 data nor holds any, only the type counts. It takes some 2 microseconds a small row.
@@ -23,7 +23,7 @@ import numpy as np
 
 from zephon.io.in_memory import InMemoryShard
 
-MARKED_ROWS = 256
+MARKED_ROWS = 4096
 
 _BYTES = 6
 _DEEPEST = 16
