@@ -31,13 +31,6 @@ class DataChange:
     some_rewritten: bool = False
     some_touched: bool = False
 
-    @property
-    def only_added(self) -> bool:
-        """Whether there is a difference, and it is that shards were added."""
-        return bool(self.added) and self == DataChange(
-            added=self.added, touched=self.touched, some_touched=self.some_touched
-        )
-
     def __bool__(self) -> bool:
         return self != DataChange(touched=self.touched, some_touched=self.some_touched)
 
