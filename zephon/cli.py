@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zephon import checkpoint_command, index_command, verify_command
+from zephon.commands import checkpoint, index, verify
 from zephon.demo import run as demo
 from zephon.errors import ZephonError
 from zephon.version import __version__
@@ -30,15 +30,10 @@ class Command:
 
 
 COMMANDS = (
-    Command(
-        "checkpoint",
-        checkpoint_command.SUMMARY,
-        checkpoint_command.add_arguments,
-        checkpoint_command.run,
-    ),
+    Command("checkpoint", checkpoint.SUMMARY, checkpoint.add_arguments, checkpoint.run),
     Command("demo", demo.SUMMARY, demo.add_arguments, demo.run),
-    Command("index", index_command.SUMMARY, index_command.add_arguments, index_command.run),
-    Command("verify", verify_command.SUMMARY, verify_command.add_arguments, verify_command.run),
+    Command("index", index.SUMMARY, index.add_arguments, index.run),
+    Command("verify", verify.SUMMARY, verify.add_arguments, verify.run),
 )
 
 # what shells report for Ctrl-C, and for a reader that has gone

@@ -2,7 +2,7 @@
 
 Each file in ``snapshots/checkpoint`` begins with a sentence that says what it protects. After a
 change that is meant, write them anew with
-``WRITE_SNAPSHOTS=1 pytest tests/test_checkpoint_command.py`` and read the difference.
+``WRITE_SNAPSHOTS=1 pytest tests/commands/test_checkpoint.py`` and read the difference.
 """
 
 import json
@@ -19,7 +19,7 @@ from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource, __
 from zephon.exec import recipe_changes
 from zephon.exec.checkpoint import content_digest, to_bytes
 
-SNAPSHOTS = Path(__file__).parent / "snapshots" / "checkpoint"
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "checkpoint"
 SECRET = "correct horse battery staple"
 
 
