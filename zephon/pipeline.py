@@ -37,6 +37,10 @@ class Pipeline(Steps):
 
     Iterating yields ``SampleBatch`` after ``batch()`` and ``SampleRecord`` without it, from the
     beginning each time unless ``restore()`` was called.
+
+    It can be copied, and sent to other processes by pickle, or by cloudpickle where functions have
+    no name that could be imported there. Rows in memory and a restored state that waits go along;
+    an iterator and what runs stay behind. A copy has the same fingerprint wherever it is.
     """
 
     def __init__(self, work_source: WorkSource) -> None:
@@ -277,7 +281,27 @@ class Pipeline(Steps):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy, or a pipeline in another process, has the recipe and runs anew.
+        """Tell all that another process needs, also what the functions are: it may not know.
+
+        It is as a copy is: what runs here stays here, its iterator and threads.
+        """
+        from zephon.exec.fingerprint import Told  # late: only who sends a pipeline away needs it
+
+        told = Told.of(self._node, self._source, self._told)
+        return {**self._description(), "_plan": None, "_told": told}
+
+    def __copy__(self) -> Pipeline:
+        other = object.__new__(type(self))
+        vars(other).update(self._description())
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline:
+        other = memo[id(self)] = object.__new__(type(self))
+        vars(other).update(copy.deepcopy(self._description(), memo))
+        return other
+
+    def _description(self) -> dict[str, Any]:
+        """Give what a copy has: the recipe, and a restored state that waits; it runs anew.
 
         Its options are its own: ranks may be copies of one description.
         """
@@ -329,7 +353,7 @@ class Pipeline(Steps):
         plan, runs = self._compiled(), self._runs()
         topology = runs.topology_of(plan, self._options, restored)
         return runs.open_engine(
-            plan, self._source, self._options, topology, restored, self._allowed
+            plan, self._source, self._options, topology, restored, self._allowed, self._told
         )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zephon.exec import session
+from zephon.exec.fingerprint import Told
 from zephon.io.dataset import Dataset
 from zephon.io.fields import LOOKED_AT, Seen
 from zephon.io.formats.first_rows import seen_in_rows
@@ -39,12 +40,15 @@ class SeenRows:
         return self.first_lists([name])[name].container
 
 
-def seen_after(below: Node, source: WorkSource) -> tuple[Fetch, dict[str, SeenRows]]:
+def seen_after(
+    below: Node, source: WorkSource, told: Told | None = None
+) -> tuple[Fetch, dict[str, SeenRows]]:
     """Run steps on the first rows of each dataset.
 
     Args:
         below: the steps, down to where rows are read.
         source: of the pipeline.
+        told: of its code, where it comes from another process.
 
     Returns:
         the rows as a source of a plan would describe them, and what is seen of each dataset.
@@ -54,7 +58,7 @@ def seen_after(below: Node, source: WorkSource) -> tuple[Fetch, dict[str, SeenRo
     """
     described = next(node for node in top_first(below) if isinstance(node, Fetch))
     datasets = {c.dataset.name: c.dataset for c in source.components if c.read}
-    seen = {name: SeenRows(_rows(below, dataset)) for name, dataset in datasets.items()}
+    seen = {name: SeenRows(_rows(below, dataset, told)) for name, dataset in datasets.items()}
     components = tuple(
         replace(c, fields=fields_of(seen[c.dataset].rows), fields_complete=False, all_named=False)
         for c in described.components
@@ -62,7 +66,7 @@ def seen_after(below: Node, source: WorkSource) -> tuple[Fetch, dict[str, SeenRo
     return Fetch(components=components, decided_by=described.decided_by), seen
 
 
-def _rows(below: Node, dataset: Dataset) -> list[Any]:
+def _rows(below: Node, dataset: Dataset, told: Told | None) -> list[Any]:
     source = StaticMixtureWorkSource(
         datasets=[dataset],
         mixture=MixtureSpec({dataset.name: 1.0}),
@@ -74,7 +78,7 @@ def _rows(below: Node, dataset: Dataset) -> list[Any]:
     options = RuntimeOptions(runner="inline")
     compiled = compile_plan(plan)
     topology = session.topology_of(compiled, options, None)
-    items = session.open_engine(compiled, source, options, topology, None).items()
+    items = session.open_engine(compiled, source, options, topology, None, told=told).items()
     found: list[Any] = []
     try:
         found.extend(record_of(rows, 0).payload for rows in items)

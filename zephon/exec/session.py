@@ -15,7 +15,7 @@ from zephon.exec.delivery import Position
 from zephon.exec.editing import check_sizes, edited
 from zephon.exec.edits import RESIZED, Edit
 from zephon.exec.engine import Engine, Identity
-from zephon.exec.fingerprint import recipe_of
+from zephon.exec.fingerprint import Told, recipe_of
 from zephon.exec.lane_states import lane_from_dict, lane_to_dict
 from zephon.exec.lane_table import table_of, trees_of
 from zephon.exec.lanes import Topology, make_topology
@@ -94,11 +94,12 @@ def identity_of(
     options: RuntimeOptions,
     tokenizers: Sequence[Tokenizer],
     lanes: int,
+    told: Told | None = None,
 ) -> Identity:
     """Describe everything that decides what is delivered, as JSON values."""
     recipe = recipe_of(
         plan.logical,
-        source=recipe_of_source(source),
+        source=recipe_of_source(source, None if told is None else told.source),
         manifest={name: each.recorded_manifest() for name, each in datasets_of(source).items()},
         tokenizers=[
             {
@@ -116,6 +117,7 @@ def identity_of(
             for node in source_first(plan.physical)
             if isinstance(node, physical.CallInOrder) and node.every > 1
         ],
+        told=told,
     )
     return Identity(recipe, [{"backend": t.backend, "version": t.version} for t in tokenizers])
 
@@ -132,6 +134,7 @@ def open_engine(
     topology: Topology,
     restored: Mapping[str, Any] | None,
     allow: frozenset[str] = frozenset(),
+    told: Told | None = None,
 ) -> Engine:
     """Build an engine at the beginning, or at a checkpoint.
 
@@ -142,6 +145,7 @@ def open_engine(
         topology: who delivers what.
         restored: the checkpoint; None: the beginning.
         allow: words of the changes since then that are let through.
+        told: of the code of a pipeline that comes from another process.
 
     Raises:
         CheckpointError: the checkpoint belongs to another recipe or other data; names what differs.
@@ -151,7 +155,7 @@ def open_engine(
         source = source.continued(restored["recipe"]["source"])
     tokenizers = tokenizers_of(plan, options)
     prime(plan, source, options, tokenizers, restored)
-    identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes)
+    identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes, told)
     start = partial(launch, plan, source, options, tokenizers)
     datasets, verify = datasets_of(source), options.verify_data
     if restored is None:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from types import FunctionType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from zephon.errors import NotYetError, PlanError, WrongKindError, nearest
 from zephon.planner import logical, step_order
@@ -17,6 +17,9 @@ from zephon.planner.fetching import fetch_node
 from zephon.planner.tree import top_first, transform_up
 from zephon.work import WorkSource
 from zephon.work.cut_chunks import CutChunks
+
+if TYPE_CHECKING:
+    from zephon.exec.fingerprint import Told
 
 _OURS = "zephon."
 _PLACEMENTS = ("auto", "local")
@@ -53,6 +56,7 @@ class Description(ABC):
             )
         self._source = work_source
         self._node: logical.Node = fetch_node(work_source)
+        self._told: Told | None = None  # of the code, where this comes from another process
 
     @abstractmethod
     def _changed(self) -> Self:
@@ -83,7 +87,7 @@ class Description(ABC):
         """
         if not fields_unknown(self._node):
             return self._node, {c.dataset.name: c.dataset for c in self._source.components}
-        return self._runs().seen_after(self._node, self._source)
+        return self._runs().seen_after(self._node, self._source, self._told)
 
     def _has(self, *kinds: type[logical.Node]) -> bool:
         return any(isinstance(node, kinds) for node in top_first(self._node))

@@ -27,15 +27,19 @@ def describe_source(words: Vocabulary, *, keeps_state: bool) -> tuple[str, ...]:
     )
 
 
-def recipe_of_source(source: WorkSource) -> dict[str, Any]:
+def recipe_of_source(source: WorkSource, name: str | None = None) -> dict[str, Any]:
     """Give what a checkpoint knows of a source, as JSON values; see ``WorkSource``.
+
+    Args:
+        source: of the run.
+        name: its class's, if that was told in another process; a custom source goes by it.
 
     Raises:
         PlanError: a custom source says of itself what JSON does not have.
     """
     if source.decided_by is None:
         return source.recipe()  # a mixture of ours, which says all there is to say
-    kind, words = type(source), Vocabulary.of(source)
+    words = Vocabulary.of(source)
     fingerprint = getattr(source, "fingerprint", None)
     own = {
         "recipe": source.recipe() or None,
@@ -49,7 +53,7 @@ def recipe_of_source(source: WorkSource) -> dict[str, Any]:
                 f"{words.owner}.{member} must be JSON values, which a checkpoint can hold: {exc}"
             ) from exc
     return {
-        "source": qualified_name(kind),
+        "source": qualified_name(type(source)) if name is None else name,
         "components": [list(pair) for pair in zip(words.places, words.ids, strict=True)],
         "datasets": [[number, dataset.name] for number, dataset in words.datasets.items()],
         "continues_after_exhaustion": sorted(words.continues),
