@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.exec.by_hand import Measured, Splits, lane_of, push
+from tests.exec.parts_of_states import part_at, paths, with_part
 from tests.exec.policies.small import HoldLast, UpTo
 from tests.properties.recipes import lengths, packed, rows, source, token_dataset
 from tests.written import dataset, in_order
@@ -240,44 +241,22 @@ def test_a_missing_part_is_refused(state, key):
         small().restore({k: v for k, v in state.items() if k != key})
 
 
-def parts(value, path=()):
-    """List the paths of all parts of a state, leaves and inner ones."""
-    if path:
-        yield path
-    items = value.items() if isinstance(value, dict) else ()
-    items = enumerate(value) if isinstance(value, list) else items
-    for key, part in items:
-        yield from parts(part, (*path, key))
-
-
-def with_part(state, path, value):
-    changed = copy.deepcopy(state)
-    place = changed
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return changed
-
-
 @pytest.mark.parametrize("value", [None, -1, "x", [], {}, 1.5, 10**30, True, float("nan"), b"x"])
 def test_a_part_of_another_kind_is_found(state, value):
-    for path in parts(state):
+    for path in paths(state):
         changed = with_part(state, path, value)
         if changed != state:
             assert outcome(changed) is None, path
 
 
 def test_a_number_off_by_one_is_found(state):
-    whole = list(parts(state))
     found = 0
-    for path in whole:
-        place = state
-        for key in path:
-            place = place[key]
-        if type(place) is int:
+    for path in paths(state):
+        number = part_at(state, path)
+        if type(number) is int:
             found += 1
             for by in (-1, 1):
-                assert outcome(with_part(state, path, place + by)) is None, path
+                assert outcome(with_part(state, path, number + by)) is None, path
     assert found > 10
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.exec.lanes_written import lane_from_json
+from tests.exec.parts_of_states import part_at, paths
 from tests.exec.towers_by_hand import TOWERS, often, start, whole
 from zephon.errors import CheckpointError
 from zephon.exec.saved_values import pack, unpack
@@ -23,17 +24,6 @@ NUMBERS = (0, 1, -1, -2, 1000, 1 << 31, -(1 << 31) - 1, (1 << 63) - 1, -(1 << 63
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     often(monkeypatch)
-
-
-def parts(value, path=()):
-    """List the paths of all parts, but not within what somebody else wrote down."""
-    if path:
-        yield path
-    items = value.items() if isinstance(value, dict) else ()
-    items = enumerate(value) if isinstance(value, list) else items
-    for key, part in items:
-        if "verbatim" not in path:
-            yield from parts(part, (*path, key))
 
 
 def packed(value):
@@ -74,10 +64,8 @@ def damaged(saved, rng):
     """Change, or leave out, some parts."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         saved = copy.deepcopy(saved)
-        path = rng.choice([path for path in parts(saved) if path != ("lanes",)])
-        place = saved
-        for key in path[:-1]:
-            place = place[key]
+        path = rng.choice([path for path in paths(saved) if path != ("lanes",)])
+        place = part_at(saved, path[:-1])
         if rng.random() < 0.1:
             del place[path[-1]]
         else:

@@ -1,11 +1,10 @@
 """Calls that run functions on rows: before tokens, between steps, and behind packing."""
 
-import threading
-import time
 from functools import partial
 
 import pytest
 
+from tests.threads_inside import counting
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
 from zephon.errors import ExecutionError, PlanError
 
@@ -269,23 +268,12 @@ def test_packed_rows_share_nothing_either():
 
 
 def test_so_many_threads_are_inside_a_function_as_it_allows():
-    inside, most, lock = 0, 0, threading.Lock()
-
-    def count(row):
-        nonlocal inside, most
-        with lock:
-            inside += 1
-            most = max(most, inside)
-        time.sleep(0.001)
-        with lock:
-            inside -= 1
-        return row
-
+    count, most = counting(seconds=0.001)
     pipe = pipeline([{"k": i} for i in range(200)], chunk_size=10).map_transform(
         count, parallelism=1
     )
     list(pipe.options(runner="threads", canonical_replicas=2, max_workers=2))
-    assert most == 1
+    assert most() == 1
 
 
 def test_steps_behind_a_barrier_stay_there():

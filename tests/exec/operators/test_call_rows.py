@@ -1,7 +1,6 @@
 """Functions on whole rows: what they get, what becomes of what they return, what they raise."""
 
 import threading
-import time
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.exec.operators.morsels import children, lineages, morsel, naming, refs
+from tests.threads_inside import counting
 from zephon.errors import DataError, DataTypeError
 from zephon.exec.block import DROPPED
 from zephon.exec.operator import Operator, RowError
@@ -210,25 +210,14 @@ def test_no_rows_give_no_rows():
 
 
 def test_so_many_threads_are_inside_at_once():
-    inside, most, lock = 0, 0, threading.Lock()
-
-    def count(row):
-        nonlocal inside, most
-        with lock:
-            inside += 1
-            most = max(most, inside)
-        time.sleep(0.005)
-        with lock:
-            inside -= 1
-        return row
-
+    count, most = counting(seconds=0.005)
     shared = operator(maps(count), at_once=2)
     threads = [threading.Thread(target=shared.run, args=(morsel([{}, {}]),)) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == 2
+    assert most() == 2
 
 
 def test_many_rows_are_decoded_in_turns_and_stay_in_order():

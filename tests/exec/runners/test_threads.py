@@ -7,10 +7,12 @@ import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 
 import pytest
 
 from tests.properties.recipes import packed, rows
+from tests.threads_inside import counting
 from zephon.exec.runners import InlineRunner, ThreadsRunner, threads, usable_cores
 from zephon.exec.runners.threads import MOST_THREADS, THREAD_NAME
 
@@ -81,22 +83,12 @@ def test_inline_runs_on_the_callers_thread_when_asked():
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_at_most_so_many_tasks_run_at_once(workers):
-    lock, now, most = threading.Lock(), 0, 0
-
-    def task():
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        time.sleep(0.002)
-        with lock:
-            now -= 1
-
+    task, most = counting(seconds=0.002)
     with closing(ThreadsRunner(workers)) as runner:
-        for handle in [runner.submit(task) for _ in range(40)]:
+        for handle in [runner.submit(partial(task, row)) for row in range(40)]:
             handle.result()
-    assert 1 <= most <= workers
-    assert most == workers or usable_cores() < workers
+    assert 1 <= most() <= workers
+    assert most() == workers or usable_cores() < workers
 
 
 def test_one_runner_cannot_crowd_out_another():
