@@ -125,6 +125,7 @@ def _opened(dataset: str, shard: Shard) -> Iterator[tuple[FileIO, os.stat_result
     """Open a file, which must have the size and time that were told of it."""
     shard.written_ns()  # says what is missing where an index tells of it
     try:
+        shard.check_written(dataset, os.stat(shard.path))  # opening a pipe would wait
         with open(shard.path, "rb", buffering=0) as file:
             status = os.fstat(file.fileno())
             shard.check_written(dataset, status)

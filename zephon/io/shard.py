@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,41 @@ from numpy.typing import NDArray
 from zephon.errors import ShardError
 from zephon.io.in_memory import InMemoryShard
 from zephon.io.marks import mark_of
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def odd_kind(status: os.stat_result) -> str | None:
+    """Say what it is instead of a regular file; None if it is one.
+
+    To be asked before a file is opened: opening a named pipe waits for whoever writes to it.
+    """
+    if stat.S_ISREG(status.st_mode):
+        return None
+    return next((told for test, told in _KINDS if test(status.st_mode)), "no regular file")
+
+
+def file_status(dataset: str, path: Path) -> os.stat_result:
+    """Look at a file that is to be counted, before it is opened.
+
+    Raises:
+        ShardError: it is no regular file.
+        OSError: it cannot be looked at.
+    """
+    status = path.stat()
+    kind = odd_kind(status)
+    if kind is not None:
+        raise ShardError(
+            f"dataset {dataset!r}, shard {path.name!r}: it must be a regular file, but it is "
+            f"{kind}; write the file again, or move it out of the directory"
+        )
+    return status
 
 
 class ListedBy:
@@ -92,7 +128,7 @@ class Shard:
         A file that was not looked at yet is looked at now.
 
         Raises:
-            ShardError: an index tells of a file that is not there, or is a directory.
+            ShardError: an index tells of a file that is not there, or is none.
         """
         if self.memory is not None:
             return self.memory
@@ -110,9 +146,9 @@ class Shard:
         """Refuse a file that was written to after its rows were counted.
 
         Raises:
-            ShardError: size or modification time differ from those seen at counting; or, where an
-                index told of the shard, size or content mark from the index's, or the time from
-                that seen first.
+            ShardError: it is no regular file; size or modification time differ from those seen at
+                counting; or, where an index told of the shard, size or content mark from the
+                index's, or the time from that seen first.
             OSError: the file cannot be read.
         """
         self.check_written(dataset, status)
@@ -120,7 +156,10 @@ class Shard:
             self._check_mark(dataset, self.mark, self.listed_by)
 
     def check_written(self, dataset: str, status: os.stat_result) -> None:
-        """Refuse a file by its size or time, as ``check_unchanged``; its content is not read."""
+        """Refuse a file by its kind, size or time, as ``check_unchanged``; nothing is read."""
+        kind = odd_kind(status)
+        if kind is not None:
+            raise self.stale(dataset, f"it is {kind}")
         mtime_ns, since = self.mtime_ns, "its rows were counted"
         if self.listed_by is not None:
             if status.st_size != self.bytes:
@@ -174,6 +213,7 @@ class Shard:
             ) from exc
         except OSError:
             return 0  # whoever opens it says what is wrong
-        if stat.S_ISDIR(status.st_mode):
-            raise self.stale(listed_by.dataset, "it is a directory")
+        kind = odd_kind(status)
+        if kind is not None:
+            raise self.stale(listed_by.dataset, f"it is {kind}")
         return listed_by.modified(self.name, status.st_mtime_ns)

@@ -77,6 +77,7 @@ def told_hash(hashes: Mapping[str, str], name: str) -> int | None:
 
 def _hashes(dataset: str, shard: Shard, *, whole: bool) -> dict[str, str]:
     """Mark a file that was counted a moment ago, and hash it ``whole``."""
+    shard.check_written(dataset, os.stat(shard.path))  # opening a pipe would wait
     with open(shard.path, "rb", buffering=0) as file:
         shard.check_written(dataset, os.fstat(file.fileno()))
         hashes = {MARK: mark_text(mark_of(file.fileno(), shard.bytes))}

@@ -40,7 +40,7 @@ from zephon.io.formats.line_layouts import (
 from zephon.io.formats.line_types import found_types, summed
 from zephon.io.marks import FULL, MARK
 from zephon.io.seen_types import SeenTypes
-from zephon.io.shard import ListedBy, Shard
+from zephon.io.shard import ListedBy, Shard, file_status
 from zephon.io.shards import Shards
 from zephon.io.type_names import fits_json
 from zephon.io.values import fields_of
@@ -62,7 +62,7 @@ class Jsonl(FileFormat):
     def _counted(self, dataset: str, path: Path, seen: SeenTypes | None) -> Shard:
         look = None if seen is None else partial(_look, seen)
         with located(dataset, path.name):
-            status = path.stat()
+            status = file_status(dataset, path)
             if not status.st_size and is_compressed(path.name):
                 raise EOFError("the file has no bytes")
             with open_text(path) as stream:

@@ -96,6 +96,7 @@ class JsonlGroups(GroupReader):
             if is_compressed(about.name):
                 return self._forward_file(shard).block(group)
             start, stop = blocks_of(about).offsets[group : group + 2].tolist()
+            about.check_written(self._dataset, os.stat(about.path))  # opening a pipe would wait
             with open(about.path, "rb") as file:
                 about.check_unchanged(self._dataset, os.fstat(file.fileno()))
                 if group and os.pread(file.fileno(), 1, start - 1) != b"\n":

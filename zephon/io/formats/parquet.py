@@ -39,7 +39,7 @@ from zephon.io.formats.parquet_layouts import (
 )
 from zephon.io.formats.parquet_schema import check_column, type_at, types_of_schemas
 from zephon.io.marks import FULL, MARK
-from zephon.io.shard import ListedBy, Shard
+from zephon.io.shard import ListedBy, Shard, file_status
 from zephon.io.shards import Shards
 
 _PROBED_BYTES = 1 << 16  # read at a time by who looks at a few rows: not a whole column
@@ -111,13 +111,13 @@ class Parquet(FileFormat):
         first = shards[int((shards.rows > 0).argmax())]
         enough = int(np.searchsorted(np.cumsum(first.group_rows), LOOKED_AT)) + 1
         groups = list(range(min(enough, len(first.group_rows))))
-        with (
-            located(dataset, first.name, f"row group {groups[-1]}"),
-            pq.ParquetFile(first.path, pre_buffer=False, buffer_size=_PROBED_BYTES) as file,
-        ):
-            first.check_unchanged(dataset, os.stat(first.path))
-            found = file.iter_batches(LOOKED_AT, row_groups=groups, columns=here, use_threads=False)
-            batches = list(islice(found, len(groups)))  # a batch may end with its row group
+        with located(dataset, first.name, f"row group {groups[-1]}"):
+            first.check_unchanged(dataset, os.stat(first.path))  # opening a pipe would wait
+            with pq.ParquetFile(first.path, pre_buffer=False, buffer_size=_PROBED_BYTES) as file:
+                found = file.iter_batches(
+                    LOOKED_AT, row_groups=groups, columns=here, use_threads=False
+                )
+                batches = list(islice(found, len(groups)))  # a batch may end with its row group
         table = pa.Table.from_batches(batches).slice(0, LOOKED_AT).combine_chunks()
         return {
             name: seen_in_column(table.column(name).chunk(0), [s.field(name).type for s in schemas])
@@ -136,6 +136,8 @@ class Parquet(FileFormat):
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
         """Read the footer, which says so."""
+        if not os.path.isfile(shard.path):  # opening a pipe would wait
+            return None
         try:
             footer = pq.read_metadata(shard.path)
         except (pa.ArrowException, OSError):
@@ -179,12 +181,10 @@ class Parquet(FileFormat):
         return ParquetLayouts.stored(columns, about)
 
     def _footer(self, dataset: str, path: Path) -> tuple[Shard, list[pq.RowGroupMetaData]]:
-        with (
-            located(dataset, path.name, "its footer"),
-            pq.ParquetFile(path, pre_buffer=False) as file,
-        ):
-            status = path.stat()
-            footer, schema = file.metadata, file.schema_arrow.remove_metadata()
+        with located(dataset, path.name, "its footer"):
+            status = file_status(dataset, path)
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                footer, schema = file.metadata, file.schema_arrow.remove_metadata()
         groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
         shard = Shard(
             name=path.name,
