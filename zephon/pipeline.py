@@ -266,6 +266,9 @@ class Pipeline(Steps):
 
         Each component tells the same under ``"lanes"`` of every lane that this rank runs. Ranks may
         share lanes, and then say the same of them: whoever adds up ranks takes each lane once.
+
+        With ``global_batch_size`` whole steps are counted: what this rank has handed out of the
+        step in which it stands counts with the last of its rows.
         """
         engine = self._engine
         if engine is None or self._restored is not None:

@@ -26,9 +26,10 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
         reached the policy), tokens_delivered, share_delivered (of all components' delivered
         tokens), tokens_held (drawn and to be delivered yet), and tokens_dropped by reason
         (oversized, function, edit, end_of_data, drop_last); and lanes, the same of each lane,
-        where share_delivered is that of the lane's tokens. With ranks that share lanes, delivered
-        counts whole steps of a lane, whoever handed them out: so two ranks say the same of a lane,
-        and who adds up ranks takes each lane once.
+        where share_delivered is that of the lane's tokens. With a global batch all counts are of
+        whole steps, whoever handed out their rows, and a rank that stands within a step counts from
+        its beginning: so two ranks say the same of a lane that they share, and who adds up ranks
+        takes each lane once.
 
         Where operators of the user see rows in order, tokens are those that the last of them made,
         with what never reached it; or, if its rows have none, those that were given to it.
