@@ -7,13 +7,13 @@ import os
 import pickle
 import subprocess
 import sys
-import types
 import warnings
 from pathlib import Path
 
 import cloudpickle
 import pytest
 
+from tests.cells import cell
 from tests.properties.recipes import packed, rows, source, two_datasets
 from zephon import Pipeline
 
@@ -34,7 +34,7 @@ CHILD = '''
 import pickle, sys, warnings
 warnings.simplefilter("error")
 from tests.properties.recipes import rows
-pipe = pickle.load(sys.stdin.buffer).batch(1)
+pipe = pickle.load(sys.stdin.buffer).batch(1).options(runner=sys.argv[1], max_workers=1)
 found = [pipe.fingerprint(), pipe.checkpoint(), rows(pipe), pipe.checkpoint()]
 pickle.dump(found, sys.stdout.buffer)
 '''
@@ -74,13 +74,14 @@ def build():
     samples = [("a", (0, n, i)) for n in range(2) for i in range(9)]
     pipe = Pipeline(Mine({0: data}, samples)).map_transform(shifted(3)).add_op(Count())
     pipe.map_transform(Longer(3)).pack_flat(max_length=5, algorithm="wrap")
-    return pipe.options(runner=sys.argv[1], global_batch_size=2, max_workers=1)
+    return pipe.options(runner="inline", global_batch_size=2)
 
 
-def check(pipe, skip):
+def check(pipe, skip, runner):
     sent = cloudpickle.dumps(pipe)
     pipe.batch(1)
-    done = subprocess.run([sys.executable, "-c", CHILD], input=sent, stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", CHILD, runner]
+    done = subprocess.run(command, input=sent, stdout=subprocess.PIPE)
     fingerprint, begun, found, ended = pickle.loads(done.stdout)
     assert fingerprint == pipe.fingerprint() == build().batch(1).fingerprint()
     assert begun == pipe.checkpoint()
@@ -91,23 +92,22 @@ def check(pipe, skip):
 
 if __name__ == "__main__":
     pipe = build()
-    check(pipe, 0)
+    check(pipe, 0, "inline")
     items = iter(pipe)  # again, from the beginning
     next(items), next(items), next(items)
     state = pipe.checkpoint()
     items.close()
-    check(build().restore(state), 3)
+    check(build().restore(state), 3, "process")
     print("done")
 """
 
 
-@pytest.mark.parametrize("runner", ["inline", "process"])
-def test_a_pipeline_of_the_main_program_is_the_same_in_a_child(tmp_path, runner):
+def test_a_pipeline_of_the_main_program_is_the_same_in_a_child(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, str(script), runner],
+        [sys.executable, str(script)],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -116,28 +116,13 @@ def test_a_pipeline_of_the_main_program_is_the_same_in_a_child(tmp_path, runner)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
 
 
-def in_notebook(cell, name):
-    """Run a cell as notebooks do, whose source is kept by line and in no file; give a name of it.
-
-    The file's name is forgotten on the way through cloudpickle, by which another process gets it.
-    """
-    file = f"<cell {name}>"
-    linecache.cache[file] = (len(cell), None, cell.splitlines(keepends=True), file)
-    space = {"__name__": "notebook"}
-    sys.modules.setdefault("notebook", types.ModuleType("notebook")).__dict__.update(space)
-    cloudpickle.register_pickle_by_value(sys.modules["notebook"])
-    exec(compile(cell, file, "exec"), space)
-    return space[name]
+@pytest.fixture
+def cut():
+    return cell("def cut(row):\n    return {'input_ids': row['input_ids'][:3]}\n", "cut")
 
 
 def over(function):
     return Pipeline(source(two_datasets())).map_transform(function).options(runner="inline")
-
-
-@pytest.fixture
-def cut():
-    yield in_notebook("def cut(row):\n    return {'input_ids': row['input_ids'][:3]}\n", "cut")
-    cloudpickle.unregister_pickle_by_value(sys.modules.pop("notebook"))
 
 
 def test_a_function_of_a_notebook_is_known_after_it_was_sent_twice(cut):

@@ -59,7 +59,7 @@ def test_one_that_no_pickle_carries_says_the_same(error, said):
 
 
 def test_one_that_cannot_be_made_here_says_the_same():
-    sent = SentError(b"no pickle", "GoneError: it", "", None)
+    sent = SentError(b"no pickle", "GoneError: it", (), None)
     assert (type(sent.error()), str(sent.error())) == (ExecutionError, "GoneError: it")
 
 

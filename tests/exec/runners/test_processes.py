@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cells import cell
 from zephon.errors import ExecutionError, TokenizerError
 from zephon.exec.runners import ProcessesRunner, WorkerPool, worker_process_ids
 
@@ -74,6 +75,18 @@ def test_what_a_task_raises_is_raised_here(pool):
         pool.ask((fails, "no good"), nowhere)
     with pytest.raises(SystemExit, match="4"):
         pool.ask((sys.exit, 4), nowhere)
+
+
+def test_what_a_function_raises_shows_where_it_stands(pool):
+    """That of a notebook stands in no file; only this process has its lines."""
+    here, there = cell("def f(row):\n    return [row[n] for n in 'a']\n", "f"), lambda row: row["a"]
+    for function, line in ((here, "[row[n] for n in 'a']"), (there, 'lambda row: row["a"]')):
+        with pytest.raises(KeyError) as caught:
+            pool.ask((function, {}), nowhere)
+        file = function.__code__.co_filename
+        *_, frame = "".join(caught.value.__notes__).split("  File ")
+        assert frame.startswith(f'"{file}", line ')
+        assert line in frame
 
 
 def test_what_cannot_be_sent_back_is_an_error_of_its_task(pool):

@@ -27,12 +27,13 @@ class SentError:
     """An error that crosses.
 
     pickled: the error; None: it cannot be pickled, or not be made again. text: its class and its
-    message. trace: where it was raised; "": nowhere. cause: what it was raised from.
+    message. trace: where it was raised, with what the worker can show of these lines; the rest of
+    them only the other process may have, as of a notebook. cause: what it was raised from.
     """
 
     pickled: bytes | None
     text: str
-    trace: str
+    trace: tuple[traceback.FrameSummary, ...]
     cause: SentError | None
 
     @classmethod
@@ -42,7 +43,7 @@ class SentError:
         return cls(
             pickled=_pickled(error),
             text=f"{type(error).__name__}: {_message(error)}",
-            trace="".join(traceback.format_tb(error.__traceback__)),
+            trace=tuple(map(_to_look_up, traceback.extract_tb(error.__traceback__))),
             cause=None if cause is None or not causes else cls.of(cause, causes - 1),
         )
 
@@ -53,8 +54,23 @@ class SentError:
         if self.cause is not None:
             made.__cause__ = self.cause.error()
         elif self.trace and not isinstance(same, ZephonError):
-            made.add_note(f"In a worker process:\n{self.trace.rstrip()}")
+            lines = traceback.StackSummary.from_list(list(self.trace)).format()
+            made.add_note(f"In a worker process:\n{''.join(lines).rstrip()}")
         return made
+
+
+def _to_look_up(frame: traceback.FrameSummary) -> traceback.FrameSummary:
+    """Let a line that is not known here be looked up where the frame is shown."""
+    return traceback.FrameSummary(
+        frame.filename,
+        frame.lineno,
+        frame.name,
+        lookup_line=False,
+        line=frame.line or None,
+        end_lineno=frame.end_lineno,
+        colno=frame.colno,
+        end_colno=frame.end_colno,
+    )
 
 
 class SentWarning(NamedTuple):

@@ -21,8 +21,9 @@ import socket
 import struct
 import tempfile
 import threading
+import types
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -187,15 +188,23 @@ def unpack(body: memoryview) -> Any:
 def _pickler() -> type[pickle.Pickler]:
     from cloudpickle import Pickler  # late: only runs with worker processes need it
 
-    class RowsApart(Pickler):
-        """Puts rows that are Python objects into pickles of their own."""
+    class Crossing(Pickler):
+        """Pickles rows that are Python objects by themselves, and the file that code stands in."""
 
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, RowSource) and not isinstance(obj, TableRows):
                 return pickle.loads, (pack_alone(obj),)
+            if isinstance(obj, types.CodeType):
+                make, parts = Pickler.dispatch_table[types.CodeType](obj)[:2]
+                return _placed, (make, parts, obj.co_filename)
             return super().reducer_override(obj)
 
-    return RowsApart
+    return Crossing
+
+
+def _placed(make: Callable[..., Any], parts: Sequence[Any], file: str) -> types.CodeType:
+    """Make code that says in tracebacks where it stands, which cloudpickle leaves out."""
+    return make(*parts).replace(co_filename=file)
 
 
 def _written(pieces: Sequence[Any]) -> io.FileIO:
