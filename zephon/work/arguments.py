@@ -237,3 +237,12 @@ def _each(argument: str, value: object, names: Iterable[str]) -> dict[str, objec
                 f"{nearest(str(name), names)}"
             )
     return {f"{argument}[{name!r}]": each for name, each in value.items()}
+
+
+def lane_of(call: str, lane: int, lanes: int) -> tuple[int, int]:
+    """Check that there is such a lane among so many; return both as plain integers."""
+    lanes = whole_number("lanes", lanes, least=1)
+    lane = whole_number("lane", lane, least=0)
+    if lane >= lanes:
+        raise PlanError(f"{call}: lane must be below lanes={lanes}, got {lane}")
+    return lane, lanes

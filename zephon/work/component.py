@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from zephon import seeds
 from zephon.work.budget import Amount
 from zephon.work.ends import Bounds
 from zephon.work.order.deal import Deal
+from zephon.work.order.dealt import Dealt, Former
 from zephon.work.order.passes import Passes
 
 if TYPE_CHECKING:
@@ -65,22 +67,22 @@ class Rules:
             "budget": None if self.budget is None else asdict(self.budget),
         }
 
-    def bounds(self, deal: Deal, lane: int, budget_rows: int | None) -> Bounds:
+    def bounds(self, dealt: Dealt, lane: int, budget_rows: int | None) -> Bounds:
         """Count what the rules mean for one lane.
 
         Args:
-            deal: of the component's rows.
+            dealt: the component's rows.
             lane: which lane.
             budget_rows: rows of all lanes that the budget allows; None for no bound.
         """
-        rows = None if self.passes is None else deal.rows_before(lane, self.passes)
+        rows = None if self.passes is None else dealt.rows_before(lane, self.passes)
         finishes = [rows] if self.policy == "redistribute" and rows is not None else []
         if budget_rows is not None:
-            finishes.append(max(0, -((lane - budget_rows) // deal.lanes)))
+            finishes.append(max(0, -((lane - budget_rows) // dealt.lanes)))
         return Bounds(
             finish=min(finishes, default=None),
             stop=rows if self.policy != "redistribute" else None,
-            must=None if self.must is None else deal.rows_before(lane, self.must),
+            must=None if self.must is None else dealt.rows_before(lane, self.must),
         )
 
 
@@ -109,13 +111,41 @@ class Settings:
             fresh=rules.fresh,
         )
 
-    def deal(self, component: Component, rules: Rules, rows: int, lanes: int) -> Deal:
-        """Give the way in which a component's rows are dealt to lanes."""
+    def dealt(
+        self,
+        component: Component,
+        rules: Rules,
+        passes: Passes,
+        former: Sequence[Former],
+        lanes: int,
+    ) -> Dealt:
+        """Deal a component's rows to lanes.
+
+        Args:
+            component: which.
+            rules: of it.
+            passes: the order of its rows.
+            former: how it was until shards were added, one time after the other.
+            lanes: how many.
+        """
         permuted = self.lane_assignment == "permute"
-        return Deal.of(
-            rows=rows,
-            lanes=lanes,
-            chunk_size=self.chunk_size,
-            turn_key=seeds.key(self.seed, component.name, "turns") if permuted else None,
-            fresh=rules.fresh,
-        )
+        key = seeds.key(self.seed, component.name, "turns") if permuted else None
+        parts: list[tuple[Deal, Passes]] = []
+        first_pass = first_row = 0
+        for stop, order in [*((each.stop, each.passes) for each in former), (None, passes)]:
+            if stop is not None and stop <= first_pass:
+                continue  # others were added before a pass of these began
+            deal = Deal.of(
+                rows=order.rows,
+                lanes=lanes,
+                chunk_size=self.chunk_size,
+                turn_key=key,
+                fresh=rules.fresh,
+                first_pass=first_pass,
+                first_row=first_row,
+            )
+            parts.append((deal, order))
+            if stop is not None:
+                first_row += (stop - first_pass) * order.rows
+                first_pass = stop
+        return Dealt(parts)

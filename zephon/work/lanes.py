@@ -59,8 +59,9 @@ class Lanes:
             Member(
                 component=each.component.dataset_id,
                 name=each.component.name,
-                deal=plan.settings.deal(each.component, each.rules, each.passes.rows, count),
-                passes=each.passes,
+                dealt=plan.settings.dealt(
+                    each.component, each.rules, each.passes, each.former, count
+                ),
             )
             for each in plan.reading
         )
@@ -108,9 +109,20 @@ class Lanes:
             budgets=tuple(budgets),
         )
 
+    def passes_begun(self, name: str, drawn: Sequence[int]) -> int:
+        """Count the passes of a component that some lane has begun.
+
+        Args:
+            name: of the component.
+            drawn: rows of it that each lane has drawn.
+        """
+        dealt = next(member.dealt for member in self._members if member.name == name)
+        begun = [dealt.pass_of(lane, rows - 1) for lane, rows in enumerate(drawn) if rows]
+        return max(begun, default=-1) + 1
+
     def _bounds(self, lane: int) -> tuple[Bounds, ...]:
         return tuple(
-            each.rules.bounds(member.deal, lane, self._budget_rows(each))
+            each.rules.bounds(member.dealt, lane, self._budget_rows(each))
             for member, each in zip(self._members, self._plan.reading, strict=True)
         )
 

@@ -14,6 +14,7 @@ from zephon.work.budget import Amount
 from zephon.work.component import Component, Rules, Settings
 from zephon.work.course import MOST_DRAWS
 from zephon.work.mixture import MixtureSpec
+from zephon.work.order.dealt import Former
 from zephon.work.order.passes import Passes
 from zephon.work.schedule import MixtureSchedule
 
@@ -23,11 +24,15 @@ AUTO_BLOCK_SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A component that is read, with its rules and the order of its rows."""
+    """A component that is read, with its rules and the order of its rows.
+
+    former: how it was read until shards were added, one time after the other.
+    """
 
     component: Component
     rules: Rules
     passes: Passes
+    former: tuple[Former, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +96,29 @@ class MixturePlan:
         return plan
 
     def with_blocks(self, sizes: Mapping[str, int | None]) -> MixturePlan:
-        """Return the plan with other sizes of blocks for some components."""
+        """Return the plan with these sizes of blocks for some components."""
+        if all(
+            r.rules.block_size == sizes.get(r.component.name, r.rules.block_size)
+            for r in self.reading
+        ):
+            return self
         reading = []
         for each in self.reading:
             component, name = each.component, each.component.name
             rules = replace(each.rules, block_size=sizes.get(name, each.rules.block_size))
             passes = self.settings.passes(name, rules, np.asarray(component.dataset.counts()))
-            reading.append(Reading(component, rules, passes))
+            reading.append(replace(each, rules=rules, passes=passes))
+        return replace(self, reading=tuple(reading))
+
+    def with_former(self, former: Mapping[str, tuple[Former, ...]]) -> MixturePlan:
+        """Return the plan of a run in which shards were added; each has its rows from a pass on.
+
+        Args:
+            former: how components were read until then, by name.
+        """
+        if not former:
+            return self
+        reading = (replace(r, former=former.get(r.component.name, ())) for r in self.reading)
         return replace(self, reading=tuple(reading))
 
     def recipe(self, costs: Mapping[str, float] | None) -> dict[str, Any]:

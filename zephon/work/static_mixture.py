@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from zephon.work.lane import MixtureLane
 from zephon.work.lanes import Lanes
 from zephon.work.mixture import MixtureSpec
 from zephon.work.mixture_plan import MixturePlan, rules_of
+from zephon.work.order.dealt import Former
 from zephon.work.schedule import MixtureSchedule, StepSize
 from zephon.work.token_estimation import TokenEstimation, TokenRatio, mean_cost, prime_token_ratios
 from zephon.work.token_lane import TokenLane
@@ -215,20 +216,30 @@ class StaticMixtureWorkSource(CutChunks):
         found = (r.rules for r in self._plan.reading if r.component.dataset_id == component)
         return next((rules.block_size for rules in found), None)
 
-    def continued(self, recipe: Mapping[str, Any]) -> StaticMixtureWorkSource:
+    def continued(
+        self, recipe: Mapping[str, Any], grown: Collection[str] = ()
+    ) -> StaticMixtureWorkSource:
         """Return this source with the automatic block sizes of a run that it goes on with.
 
         Those of its datasets decide their order; another dataset must not change it.
 
         Args:
             recipe: of the source of that run.
+            grown: datasets with other shards than in that run; their blocks follow from these.
         """
-        known = recipe.get("rules", {}) if self._blocks_follow else {}
-        sizes = {name: rules["shuffle_block_size"] for name, rules in known.items()}
-        if all(r.block_size == sizes.get(c.name, r.block_size) for c, r in self.rules()):
+        rules = recipe.get("rules", {}) if self._blocks_follow else {}
+        sizes = {name: r["shuffle_block_size"] for name, r in rules.items() if name not in grown}
+        return self._of(self._plan.with_blocks(sizes))
+
+    def grown(self, former: Mapping[str, tuple[Former, ...]]) -> StaticMixtureWorkSource:
+        """Return this source for a run in which shards were added, as ``with_former`` has it."""
+        return self._of(self._plan.with_former(former))
+
+    def _of(self, plan: MixturePlan) -> StaticMixtureWorkSource:
+        if plan is self._plan:
             return self
         other = copy.copy(self)
-        other._plan = self._plan.with_blocks(sizes)
+        other._plan = plan
         other._laid_out = None
         return other
 
@@ -276,7 +287,7 @@ class StaticMixtureWorkSource(CutChunks):
             PlanError: there is no such lane, or the mixture counts tokens exactly.
             ExecutionError: the tokens of a mean row were not estimated yet.
         """
-        lane, lanes = _checked_lane("lane_stream", lane, lanes)
+        lane, lanes = arguments.lane_of("lane_stream", lane, lanes)
         if self.mixture_unit == "tokens":
             raise PlanError(
                 "lane_stream: mixture_unit='tokens' orders draws by tokens, which are known only "
@@ -290,7 +301,7 @@ class StaticMixtureWorkSource(CutChunks):
         Raises:
             PlanError: there is no such lane, or the mixture does not count tokens exactly.
         """
-        lane, lanes = _checked_lane("token_lane", lane, lanes)
+        lane, lanes = arguments.lane_of("token_lane", lane, lanes)
         if self.mixture_unit != "tokens":
             raise PlanError("token_lane: the mixture must count tokens; set mixture_unit='tokens'")
         return self._lanes(lanes, step).token_lane(lane)
@@ -385,11 +396,3 @@ class StaticMixtureWorkSource(CutChunks):
         return estimation is not None and all(
             estimation.given_ratio(each.component.name) is not None for each in self._plan.reading
         )
-
-
-def _checked_lane(call: str, lane: int, lanes: int) -> tuple[int, int]:
-    lanes = arguments.whole_number("lanes", lanes, least=1)
-    lane = arguments.whole_number("lane", lane, least=0)
-    if lane >= lanes:
-        raise PlanError(f"{call}: lane must be below lanes={lanes}, got {lane}")
-    return lane, lanes

@@ -8,8 +8,8 @@ import numpy as np
 
 from zephon.errors import ExecutionError
 from zephon.work.lane_stream import LaneStream
-from zephon.work.order.deal import Deal
-from zephon.work.order.passes import Passes, Places
+from zephon.work.order.dealt import Dealt
+from zephon.work.order.passes import Places
 from zephon.work.refs import Refs
 
 MOST_PASSES = 2**31 - 1
@@ -22,8 +22,7 @@ class Member:
 
     component: int
     name: str
-    deal: Deal
-    passes: Passes
+    dealt: Dealt
 
     def rows(self, lane: int, first: int, count: int) -> Places:
         """Find a lane's rows ``first`` to ``first + count - 1`` of the component, >= 1 of them.
@@ -31,14 +30,15 @@ class Member:
         Raises:
             ExecutionError: a reference cannot count the pass that they lie in.
         """
-        last_pass = self.deal.pass_of(lane, first + count - 1)
+        last_pass = self.dealt.pass_of(lane, first + count - 1)
         if last_pass > MOST_PASSES:
+            rows = self.dealt.rows_of(last_pass)
             raise ExecutionError(
                 f"work source: component {self.name!r} may be repeated at most {MOST_PASSES} "
-                f"times, and lane {lane} wants pass {last_pass} of its {self.deal.rows} rows; "
+                f"times, and lane {lane} wants pass {last_pass} of its {rows} rows; "
                 "lower its weight"
             )
-        return self.passes.rows_at(self.deal.runs(lane, first, count))
+        return self.dealt.rows_at(lane, first, count)
 
 
 class Strand(LaneStream):

@@ -22,14 +22,24 @@ def make(rows: int, lanes: int, chunk_size: int, *, permuted: bool, fresh: bool 
 
 
 def slow_deal(
-    rows: int, lanes: int, chunk_size: int, passes: int, *, permuted: bool, fresh: bool = True
+    rows: int,
+    lanes: int,
+    chunk_size: int,
+    passes: int,
+    *,
+    permuted: bool,
+    fresh: bool = True,
+    key: int = 77,
+    first_pass: int = 0,
+    first_row: int = 0,
 ) -> list[list[tuple[int, int]]]:
     """Deal row by row, as the design says it in words; each lane's (pass, position)."""
     granule = max(1, min(chunk_size, rows // (16 * lanes)))
     hands: list[list[tuple[int, int]]] = [[] for _ in range(lanes)]
-    for pass_index in range(passes):
+    for number in range(passes):
+        pass_index = first_pass + number
         position = turn = 0
-        pass_key = seeds.subkeys(77, pass_index if fresh else 0)
+        pass_key = seeds.subkeys(key, pass_index if fresh else 0)
         while rows - position >= 2 * lanes * granule:
             order = np.arange(lanes)
             if permuted:
@@ -39,7 +49,8 @@ def slow_deal(
                 position += granule
             turn += 1
         while position < rows:
-            hands[(pass_index * rows + position) % lanes].append((pass_index, position))
+            lane = (first_row + number * rows + position) % lanes
+            hands[lane].append((pass_index, position))
             position += 1
     return hands
 

@@ -33,6 +33,8 @@ class Deal:
     rounds: of a pass; the last starts with at least two rounds' worth of rows left.
     turn_key: decides in which order the lanes take turns in a round; None: in lane order.
     fresh: each pass has turn orders of its own; otherwise all have those of pass 0.
+    first_pass, first_row: passes that were dealt before, and their rows; what is asked for lies
+        behind them.
     """
 
     rows: int
@@ -41,10 +43,20 @@ class Deal:
     rounds: int
     turn_key: int | None
     fresh: bool
+    first_pass: int = 0
+    first_row: int = 0
 
     @classmethod
     def of(
-        cls, *, rows: int, lanes: int, chunk_size: int, turn_key: int | None, fresh: bool
+        cls,
+        *,
+        rows: int,
+        lanes: int,
+        chunk_size: int,
+        turn_key: int | None,
+        fresh: bool,
+        first_pass: int = 0,
+        first_row: int = 0,
     ) -> Deal:
         """Choose the granule: chunk_size, or less where a pass is short."""
         granule = max(1, min(chunk_size, rows // (GRANULES_PER_PASS * lanes)))
@@ -55,6 +67,8 @@ class Deal:
             rounds=max(0, rows // (lanes * granule) - 1),
             turn_key=turn_key,
             fresh=fresh,
+            first_pass=first_pass,
+            first_row=first_row,
         )
 
     def rows_before(self, lane: int, passes: int) -> int:
@@ -63,11 +77,15 @@ class Deal:
         A round gives each lane the same number, and the single rows go around without a break from
         pass to pass, so the count is that of dealing every row singly.
         """
-        return -((lane - passes * self.rows) // self.lanes)
+        return -((lane - self._row(passes)) // self.lanes)
 
     def pass_of(self, lane: int, number: int) -> int:
         """Say in which pass a lane takes its row ``number``."""
-        return (number * self.lanes + lane) // self.rows
+        return self.first_pass + (number * self.lanes + lane - self.first_row) // self.rows
+
+    def _row(self, pass_index: int) -> int:
+        """Count the rows of all lanes before a pass."""
+        return self.first_row + (pass_index - self.first_pass) * self.rows
 
     def runs(self, lane: int, first: int, count: int) -> Runs:
         """Find the places of rows ``first`` to ``first + count - 1`` of a lane, >= 1 of them.
@@ -102,10 +120,11 @@ class Deal:
         merged = self.rounds * (self.granule - 1)
         pass_index = self.pass_of(lane, number)
         row = number - self.rows_before(lane, pass_index)
+        before = pass_index - self.first_pass
         if row >= self.rounds * self.granule:
-            return number - (pass_index + 1) * merged, 0
+            return number - (before + 1) * merged, 0
         turn, offset = divmod(row, self.granule)
-        return number - row - pass_index * merged + turn, offset
+        return number - row - before * merged + turn, offset
 
     def _place(self, lane: int, pass_index: int, row: int) -> int:
         """Find the position in its pass of the lane's row number ``row`` of that pass."""
@@ -113,15 +132,17 @@ class Deal:
             turn, offset = divmod(row, self.granule)
             return _slot(self, lane, pass_index, turn) * self.granule + offset
         single = row - self.rounds * self.granule
-        turn = (lane - pass_index * self.rows) % self.lanes
+        turn = (lane - self._row(pass_index)) % self.lanes
         return self.rounds * self.lanes * self.granule + turn + single * self.lanes
 
     def _many_runs(self, lane: int, run: NDArray[np.int64]) -> Runs:
         """Do as ``_place`` does for the start of each run, given the runs' numbers."""
         units = self.rows - self.lanes * self.rounds * (self.granule - 1)
-        pass_index = (run * self.lanes + lane) // units
-        single = run + (lane - pass_index * units) // self.lanes - self.rounds
-        turn = (lane - pass_index * self.rows) % self.lanes
+        lane_behind = lane - self.first_row
+        before = (run * self.lanes + lane_behind) // units
+        single = run + (lane_behind - before * units) // self.lanes - self.rounds
+        turn = (lane_behind - before * self.rows) % self.lanes
+        pass_index = before + self.first_pass
         start = self.rounds * self.lanes * self.granule + turn + single * self.lanes
         in_round = single < 0
         if in_round.any():
@@ -148,6 +169,7 @@ class Deal:
 
     def _whole_passes(self, first: int, count: int) -> Runs:
         """One lane takes everything, so its runs are passes."""
+        first -= self.first_row
         last = first + count - 1
         pass_index = np.arange(first // self.rows, last // self.rows + 1, dtype=np.int64)
         start = np.zeros(len(pass_index), dtype=np.int64)
@@ -155,7 +177,7 @@ class Deal:
         length[-1] = last % self.rows + 1
         start[0] = first % self.rows
         length[0] -= start[0]
-        return Runs(pass_index, start, length)
+        return Runs(pass_index + self.first_pass, start, length)
 
 
 @lru_cache(maxsize=4096)
