@@ -9,6 +9,7 @@ from tests.exec.test_accounting import balanced
 from tests.properties.chains import CHAINS
 from tests.properties.function_chains import CHAINS as FUNCTION_CHAINS
 from tests.properties.recipes import packed, rows
+from zephon.errors import CheckpointError
 from zephon.exec import history, lane_run
 from zephon.exec.lane_table import trees_of
 
@@ -102,6 +103,72 @@ def test_the_rank_whose_lane_ends_tells_all():
     merged = make().restore(at_step)
     assert merged.checkpoint() == one
     assert list(merged) == []
+
+
+def shared(degree=1, group=0, **options):
+    """Make a rank of a run of lanes of 17 to 23 steps."""
+    settings = {"global_batch_size": 12, "canonical_replicas": 4, **options}
+    return packed(max_length=29, microbatch=1, dp_degree=degree, dp_group_id=group, **settings)
+
+
+@pytest.fixture(scope="module")
+def apart():
+    """Give, by the number of ranks, what each says where its own lanes end: state and account."""
+    return {
+        degree: [ended(shared(degree, group)) for group in range(degree)] for degree in (2, 3, 4)
+    }
+
+
+UNITED = "ended apart, at steps 17 to 2[23], since no .* the run has 17 whole steps, and nothing f"
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+def test_ranks_that_ended_apart_have_ended(degree, apart):
+    """Three ranks share lanes, of which some hand out more than others."""
+    parts = [state for state, _ in apart[degree]]
+    steps = [part["position"]["step"] for part in parts]
+    assert min(steps) == 17 < max(steps)
+    with pytest.warns(RuntimeWarning, match=UNITED):
+        whole = shared().restore(parts)
+    state, account = whole.checkpoint(), whole.accounting()
+    balanced(account)
+    for name, counted in account.items():
+        for lane, found in counted["lanes"].items():
+            told = [each[name]["lanes"] for _, each in apart[degree]]
+            furthest = max(
+                (lanes[lane] for lanes in told if lane in lanes), key=lambda n: n["rows_drawn"]
+            )
+            assert found == furthest
+    assert list(whole) == []
+    assert whole.checkpoint() == state
+    assert whole.accounting() == account
+    ranks = [shared(3, group).restore(state) for group in range(3)]
+    assert [list(rank) for rank in ranks] == [[]] * 3
+    assert shared().restore([rank.checkpoint() for rank in ranks[::-1]]).checkpoint() == state
+
+
+def test_ranks_that_ended_apart_have_no_step_for_a_change(apart):
+    with pytest.warns(RuntimeWarning, match=UNITED):
+        changed = shared(global_batch_size=24).restore(
+            [state for state, _ in apart[4]], allow="global_batch_size"
+        )
+    message = r"ended apart, the first of them at step 17, and its lanes stand at rows 51 to 69: a"
+    with pytest.raises(CheckpointError, match=message):
+        iter(changed)
+
+
+def test_ranks_of_which_some_have_not_ended_are_told_apart(apart):
+    rank = shared(4, 3)
+    list(islice(rank, 3 * 20))
+    parts = [state for state, _ in apart[4]]
+    with pytest.raises(CheckpointError) as caught:
+        shared().restore([*parts[:3], rank.checkpoint()])
+    assert str(caught.value) == (
+        "restore: some of these parts have ended (part 1 at step 17, parts 0, 2 at step 23), "
+        "others have not (part 3 at step 20); ranks end where their own lanes end if no "
+        "coordinator joins them, so these have parted: pass the parts of all ranks once each has "
+        "ended, or parts that all stand at one step, 17 at most"
+    )
 
 
 def test_lanes_that_ended_on_one_rank_end_no_other():

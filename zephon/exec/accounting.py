@@ -29,7 +29,8 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
         where share_delivered is that of the lane's tokens. With a global batch all counts are of
         whole steps, whoever handed out their rows, and a rank that stands within a step counts from
         its beginning: so two ranks say the same of a lane that they share, and who adds up ranks
-        takes each lane once.
+        takes each lane once. Ranks that ended apart count it as far as each got, and a run that is
+        restored from their parts as far as the last of them.
 
         Where operators of the user see rows in order, tokens are those that the last of them made,
         with what never reached it; or, if its rows have none, those that were given to it.

@@ -93,6 +93,8 @@ class Engine:
         self.lanes = {
             lane: self.lane_at(lane, (states or {}).get(lane)) for lane in topology.own_lanes()
         }
+        # Ranks that have ended need not have ended together.
+        self._at_end = {n: each.rows for n, each in (states or {}).items()} if start.ended else {}
         self.last_step = self._known_steps()
         self.finished = start.ended or self.cut_short
         self.token_floor = self._token_floor()
@@ -245,7 +247,7 @@ class Engine:
     def rows_delivered(self, position: Position, lane: int) -> int:
         """Rows of a lane that a state at ``position`` stands behind."""
         if self.topology.global_batch_size is not None:
-            return self.topology.rows_before(position.step)
+            return self._at_end.get(lane, self.topology.rows_before(position.step))
         return position.rows.get(lane, 0)
 
     def _step_bytes(self) -> int:

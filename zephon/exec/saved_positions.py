@@ -1,7 +1,8 @@
 """Where a rank stands, as JSON values, and how any rank goes on from there.
 
 With a global batch, a position between steps is the number of the step and nothing else: so a state
-does not tell how many ranks took it. Within a step it says how far each group is, of those whose
+does not tell how many ranks took it. Of ranks that ended apart it is the least end; their lanes say
+themselves where they stand. Within a step it says how far each group is, of those whose
 ranks told. Without a global batch it says whose turn is next on each rank that told.
 """
 

@@ -185,6 +185,8 @@ def open_engine(
     where = position_from_dict(
         restored["position"], topology, states, rows, allow, edited=bool(found)
     )
+    if found:
+        _refuse_apart(topology, where, [whole(each, "rows") for each in saved.values()])
     words = {each.word for each in found if each.word}
     edits, states = edited(plan, source, topology, restored, states, words - {FUNCTIONS})
     identity = replace(identity, edits=[edit.to_dict() for edit in edits])
@@ -192,6 +194,17 @@ def open_engine(
     where = replace(where, ended="ended" in restored and not found)
     anew = FUNCTIONS in words
     return start(identity, topology, where, states, edits, functions_changed=anew)
+
+
+def _refuse_apart(topology: Topology, where: Position, rows: Sequence[int]) -> None:
+    """Refuse to change a run whose ranks ended at different steps: no one step is its next."""
+    if topology.global_batch_size is None or {*rows} == {topology.rows_before(where.step)}:
+        return
+    raise CheckpointError(
+        f"restore: the ranks of this checkpoint ended apart, the first of them at step "
+        f"{where.step}, and its lanes stand at rows {min(rows)} to {max(rows)}: "
+        "a change has no one step to begin at; restore an earlier checkpoint, or change nothing"
+    )
 
 
 def _other_polars(restored: Mapping[str, Any], identity: Identity) -> str:

@@ -53,8 +53,9 @@ def from_parts(parts: Sequence[object]) -> dict[str, Any]:
 def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Unite the lanes of checkpoint dicts that were taken at one moment.
 
-    Between two steps what comes out is what one rank with all lanes would have written. It shares
-    values with the parts.
+    Between two steps what comes out is what one rank with all lanes would have written. Ranks that
+    have all ended, though not together, make a run that has ended, each lane where it was left by
+    the last. It shares values with the parts.
 
     Raises:
         CheckpointError: they are not of one checkpoint; names the parts.
@@ -95,13 +96,9 @@ def _position(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     positions = [part["position"] for part in parts]
     if "turns" in positions[0]:
         return _turns(positions)
-    for number, position in enumerate(positions):
-        if position["step"] != positions[0]["step"]:
-            raise CheckpointError(
-                f"restore: part {number} stands at step {position['step']}, part 0 at step "
-                f"{positions[0]['step']}; they are of different moments: pass the parts of one "
-                "checkpoint"
-            )
+    if len({position["step"] for position in positions}) > 1:
+        _refuse_other_steps(parts)
+        return _ended_apart(positions)
     within = [(n, each) for n, each in enumerate(positions) if "delivered" in each]
     if not within:
         return dict(positions[0])
@@ -129,6 +126,51 @@ def _position(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"step": positions[0]["step"], "dp_degree": degree, "delivered": delivered}
 
 
+def _refuse_other_steps(parts: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse parts of different steps, unless each of them has ended; says which had."""
+    ended = _ended_at(parts)
+    if not ended:
+        steps = [part["position"]["step"] for part in parts]
+        number = next(number for number, step in enumerate(steps) if step != steps[0])
+        raise CheckpointError(
+            f"restore: part {number} stands at step {steps[number]}, part 0 at step {steps[0]}; "
+            "they are of different moments: pass the parts of one checkpoint"
+        )
+    going = {n: part["position"]["step"] for n, part in enumerate(parts) if "ended" not in part}
+    if going:
+        raise CheckpointError(
+            f"restore: some of these parts have ended ({_standing(ended)}), others have not "
+            f"({_standing(going)}); ranks end where their own lanes end if no coordinator joins "
+            "them, so these have parted: pass the parts of all ranks once each has ended, or parts "
+            "that all stand at one step, "
+            f"{min(ended.values())} at most"
+        )
+
+
+def _ended_at(parts: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    return {n: part["position"]["step"] for n, part in enumerate(parts) if "ended" in part}
+
+
+def _standing(parts: Mapping[int, int]) -> str:
+    """Say at which steps some parts stand, given by their numbers."""
+    steps = {step: [n for n in parts if parts[n] == step] for step in sorted({*parts.values()})}
+    said = [f"{told('part', numbers)} at step {step}" for step, numbers in steps.items()]
+    return ", ".join([*said[:3], *([f"{len(said) - 3} more steps"] if len(said) > 3 else [])])
+
+
+def _ended_apart(positions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Unite the positions of ranks that have all ended: at the least end, the run had its steps."""
+    steps = sorted({position["step"] for position in positions})
+    warnings.warn(
+        f"restore: the ranks of these parts ended apart, at steps {steps[0]} to {steps[-1]}, since "
+        f"no coordinator joined them: the run has {steps[0]} whole steps, and nothing follows; "
+        "accounting() counts each lane as far as it was handed out",
+        RuntimeWarning,
+        stacklevel=5,
+    )
+    return {"step": steps[0]}
+
+
 def _refuse_other_degree(first: tuple[int, Mapping[str, Any]], number: int, degree: int) -> None:
     if degree != first[1]["dp_degree"]:
         raise CheckpointError(
@@ -153,10 +195,14 @@ def _turns(positions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _lanes(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[int, Tree] = {}
     said_by: dict[int, int] = {}
+    apart = "turns" not in parts[0]["position"] and len(_ended_at(parts)) == len(parts)
     for number, part in enumerate(parts):
         for lane, tree in trees_of(part["lanes"]).items():
-            if lane not in found:
+            # Of ranks that ended apart and share a lane, one has handed out more of it.
+            if lane not in found or (apart and whole(tree, "rows") > whole(found[lane], "rows")):
                 found[lane], said_by[lane] = tree, number
+            elif apart and whole(tree, "rows") < whole(found[lane], "rows"):
+                continue
             elif not _equal(tree, found[lane]):
                 _refuse_lane(lane, (said_by[lane], found[lane]), (number, tree))
     return table_of(found)
