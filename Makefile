@@ -13,6 +13,8 @@ PEER := bench-data/peer-venv
 # of `make soak`: processes that are killed in all, and seconds for each of six kinds of programs
 KILLS ?= 200
 PROGRAMS ?= 1200
+# of tests; the many processes that they begin are to find their modules compiled
+SETTINGS := PYTHONHASHSEED=random OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test soak bench clean
 
@@ -26,10 +28,10 @@ test: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
-	PYTHONHASHSEED=random OMP_NUM_THREADS=1 $(BIN)/pytest --doctest-modules -n $(CORES) tests zephon
+	$(SETTINGS) $(BIN)/pytest --doctest-modules -n $(CORES) tests zephon
 
 soak: .venv/installed
-	PYTHONHASHSEED=random OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist worksteal \
+	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal \
 		--kills $(KILLS) --programs $(PROGRAMS) \
 		tests/cases/test_kills.py tests/properties/test_programs.py
 

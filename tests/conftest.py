@@ -1,5 +1,7 @@
 """What all tests share: a small tokenizer, and caches that stay out of the user's home."""
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -15,6 +17,12 @@ def pytest_addoption(parser):
         default=0.0,
         help="seconds that each kind of programs of calls is tried, beside the few of `make test`",
     )
+
+
+def pytest_collection_finish():
+    """Let no search for garbage walk over ten thousand collected tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
