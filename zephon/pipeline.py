@@ -204,7 +204,8 @@ class Pipeline(Steps):
         """Return the state right after the last item that was handed out.
 
         Items made ahead are not part of it. Works before the first item, inside the loop, and
-        after the end; after ``restore()`` and before iterating it is the restored state.
+        after the end; after ``restore()`` and before iterating it is the restored state. That may
+        tell of other ranks, too; among parts that are restored together it tells of this one alone.
 
         Args:
             as_bytes: compressed bytes instead of a dict of JSON values.
@@ -214,7 +215,9 @@ class Pipeline(Steps):
 
     def _state(self) -> dict[str, Any]:
         if self._restored is not None:
-            return copy.deepcopy(self._restored)
+            plan, allowed = self._compiled(), self._allowed
+            waits = self._runs().waiting_state(plan, self._options, self._restored, allowed)
+            return copy.deepcopy(waits)
         engine = self._engine if self._engine is not None else self._launch(None)
         return self._runs().state_of(engine)
 

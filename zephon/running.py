@@ -14,7 +14,7 @@ from zephon.exec.priming import cost_lines
 from zephon.exec.reading import plan_reading
 from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
-from zephon.exec.session import open_engine, state_of, topology_of
+from zephon.exec.session import open_engine, state_of, topology_of, waiting_state
 from zephon.exec.state_parts import from_parts
 from zephon.planner.compiler import BARRIER_ROWS, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
@@ -46,5 +46,6 @@ __all__ = [
     "to_bytes",
     "topology_of",
     "validate_pipeline",
+    "waiting_state",
     "workers_of",
 ]

@@ -194,6 +194,34 @@ def test_within_a_step_the_same_ranks_go_on(whole):
         assert again == whole[begin + done : begin + share]
 
 
+def test_a_rank_that_has_not_begun_says_of_others_only_what_it_was_given(whole):
+    """Its state is all that it waits to go on from, and one part of what ranks say together."""
+    degree, share = 4, R // 4
+    given = parts_of(degree, [9, 6, 11, 10])
+    ranks = [job(degree, group).restore(given) for group in range(degree)]
+    assert rows(ranks[0], 1) + rows(ranks[3], 1) == [whole[R + 3], whole[2 * R - 2]]
+    parts = [rank.checkpoint() for rank in ranks]
+    position = job(degree, 0).restore(parts[::-1]).checkpoint()["position"]
+    assert position == {"step": 1, "dp_degree": 4, "delivered": [4, 0, 5, 5]}
+    for group, done in enumerate(position["delivered"]):
+        again = rows(job(degree, group).restore(parts), share - done)
+        assert again == whole[R + group * share + done : R + (group + 1) * share]
+    assert rows(job(degree, 0).restore(parts[1]), 3) == whole[R + 3 : R + 6]  # all that waits
+    with pytest.raises(CheckpointError, match="lacks lane 2, which this rank runs; it holds lanes"):
+        iter(job(degree, 2).restore([parts[0], parts[1], parts[3]]))
+    with pytest.raises(CheckpointError, match="says that group 0 has handed out 4 rows of step 1"):
+        job(degree, 0).restore([cut(job(degree, 0), 11)[1], *parts])
+
+
+def test_a_rank_that_has_not_begun_a_step_anew_is_one_of_those_that_do(whole):
+    found = parts_of(4, [9, 6, 11, 7])
+    ranks = [job(2, group).restore(found, allow="partial_step") for group in range(2)]
+    assert rows(ranks[1], 2) == whole[R + 12 : R + 14]
+    parts = [rank.checkpoint() for rank in ranks]
+    assert rows(job(2, 0).restore(parts), 12) == whole[R : R + 12]
+    assert rows(job(2, 1).restore(parts), 10) == whole[R + 14 : 2 * R]
+
+
 def test_within_a_step_other_ranks_are_refused_or_begin_it_anew(whole):
     found = parts_of(4, [9, 6, 11, 7])
     with pytest.raises(CheckpointError) as caught:
@@ -265,6 +293,23 @@ def test_lanes_go_on_where_they_were_on_other_ranks(degree):
     for lane, after in lanes_of([row for tail in tails for row in tail]).items():
         found[lane] = found.get(lane, []) + after
     assert found == wanted
+
+
+@pytest.mark.filterwarnings("ignore:restore. taken mid-window")
+def test_a_rank_that_has_not_begun_says_nothing_of_lanes_of_others():
+    wanted = [rows(turning(2, group)) for group in range(2)]
+    for degree in (1, 2):
+        given = parts_of(degree, 4, turning)
+        ranks = [turning(2, group).restore(given) for group in range(2)]
+        head = rows(ranks[0], 5)
+        parts = [rank.checkpoint() for rank in ranks]
+        tails = [rows(turning(2, group).restore(parts)) for group in range(2)]
+        tails[0] = head + tails[0]
+        for found, whole in zip(tails, wanted, strict=True):
+            for lane, after in lanes_of(found).items():
+                assert after == lanes_of(whole)[lane][-len(after) :]
+            done = 4 if degree == 2 else 2
+            assert len(found) == len(whole) - done
 
 
 def test_turns_go_on_where_the_same_lanes_are_run(recwarn):

@@ -125,9 +125,6 @@ class ProgramsOfRanks(RuleBasedStateMachine):
         for rank in ranks:
             rank.restore(saved.parts, allow=allow)
         self._stand(ranks, saved.step, within)
-        if any(saved.within):  # until a rank begins, its state is what all ranks were given
-            for group in range(degree):
-                self._take(group)
 
     def teardown(self):
         for each in self.items:

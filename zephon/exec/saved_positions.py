@@ -65,7 +65,16 @@ def position_from_dict(
     """
     if topology.global_batch_size is None:
         own = {lane: state.rows for lane, state in states.items()}
-        return Position(rows=own, turn=_turn(saved, topology, rows))
+        turn, known = _turn(saved, topology, rows)
+        if not known:
+            warnings.warn(
+                "restore: taken mid-window: lanes have handed out different numbers of batches, so "
+                "ranks take turns in another order until the window ends; nothing is lost or "
+                "repeated",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return Position(rows=own, turn=turn)
     step = int(saved["step"])
     if "delivered" not in saved:
         return Position(step=step)
@@ -98,8 +107,35 @@ def position_from_dict(
     return Position(step=step, delivered=int(delivered))
 
 
-def _turn(saved: Mapping[str, Any], topology: Topology, rows: Mapping[int, int]) -> int:
-    """Find whose turn is next: what a rank of the same lanes said, or the lane that is behind."""
+def own_position(
+    saved: Mapping[str, Any],
+    topology: Topology,
+    rows: Mapping[int, int],
+    allow: Collection[str],
+) -> dict[str, Any]:
+    """Write down where a rank stands that is to go on from a position, and has not begun.
+
+    Args:
+        saved, topology, rows, allow: as for ``position_from_dict``.
+
+    Raises:
+        CheckpointError: it cannot go on from there.
+    """
+    if topology.global_batch_size is None:
+        position = Position(turn=_turn(saved, topology, rows)[0])
+    else:
+        position = position_from_dict(saved, topology, {}, rows, allow)
+    return position_to_dict(position, topology)
+
+
+def _turn(
+    saved: Mapping[str, Any], topology: Topology, rows: Mapping[int, int]
+) -> tuple[int, bool]:
+    """Find whose turn is next: what a rank of the same lanes said, or the lane that is behind.
+
+    Returns:
+        the lane, and whether it is the one that would have come.
+    """
     lanes = topology.own_lanes()
     for group, turn in saved["turns"].items():
         then = replace(
@@ -109,12 +145,6 @@ def _turn(saved: Mapping[str, Any], topology: Topology, rows: Mapping[int, int])
             mapping_strategy=str(saved["mapping"]),
         )
         if then.own_lanes() == lanes:
-            return int(turn)
-    if len(set(rows.values())) > 1:
-        warnings.warn(
-            "restore: taken mid-window: lanes have handed out different numbers of batches, so "
-            "ranks take turns in another order until the window ends; nothing is lost or repeated",
-            RuntimeWarning,
-            stacklevel=5,
-        )
-    return min((rows[lane], lane) for lane in lanes if lane in rows)[1] if rows else 0
+            return int(turn), True
+    behind = min((rows[lane], lane) for lane in lanes if lane in rows)[1] if rows else 0
+    return behind, len(set(rows.values())) < 2

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from zephon.errors import CheckpointError, PlanError
+from zephon.errors import CheckpointError, PlanError, ZephonError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest
 from zephon.exec.data_check import data_now, manifest_of
 from zephon.exec.delivery import Position
@@ -17,14 +17,14 @@ from zephon.exec.edits import RESIZED, Edit
 from zephon.exec.engine import Engine, Identity
 from zephon.exec.fingerprint import Told, recipe_of
 from zephon.exec.lane_states import lane_from_dict, lane_to_dict
-from zephon.exec.lane_table import table_of, trees_of
+from zephon.exec.lane_table import Tree, table_of, trees_of
 from zephon.exec.lanes import Topology, make_topology
 from zephon.exec.launch import assembly_of, launch, tokenizers_of
 from zephon.exec.priming import prime
 from zephon.exec.recipe_changes import changes, refuse_unless
-from zephon.exec.saved_positions import position_from_dict, position_to_dict
+from zephon.exec.saved_positions import own_position, position_from_dict, position_to_dict
 from zephon.exec.saved_values import flag, whole
-from zephon.exec.state_parts import refuse_missing
+from zephon.exec.state_parts import refuse_missing, with_own
 from zephon.exec.tokenizers import Tokenizer
 from zephon.io.dataset import Dataset
 from zephon.options import RuntimeOptions
@@ -181,7 +181,7 @@ def open_engine(
     own = topology.own_lanes()
     refuse_missing([lane for lane in own if lane not in saved], list(saved))
     states = {lane: lane_from_dict(lane, saved[lane]) for lane in own}
-    rows = {lane: whole(each, "rows") for lane, each in saved.items() if not flag(each, "ended")}
+    rows = _rows_of(saved)
     where = position_from_dict(
         restored["position"], topology, states, rows, allow, edited=bool(found)
     )
@@ -194,6 +194,11 @@ def open_engine(
     where = replace(where, ended="ended" in restored and not found)
     anew = FUNCTIONS in words
     return start(identity, topology, where, states, edits, functions_changed=anew)
+
+
+def _rows_of(saved: Mapping[int, Tree]) -> dict[int, int]:
+    """Give the rows handed out of each lane that goes on."""
+    return {lane: whole(each, "rows") for lane, each in saved.items() if not flag(each, "ended")}
 
 
 def _refuse_apart(topology: Topology, where: Position, rows: Sequence[int]) -> None:
@@ -216,6 +221,24 @@ def _other_polars(restored: Mapping[str, Any], identity: Identity) -> str:
         f"expressions are compared as Polars writes them: the checkpoint's were written by {was}, "
         f"this is {now}; where only the release differs, restore it under {was}"
     )
+
+
+def waiting_state(
+    plan: Plan, options: RuntimeOptions, restored: Mapping[str, Any], allow: frozenset[str]
+) -> dict[str, Any]:
+    """Write down where a run stands that was restored and has not begun; shares values with it.
+
+    It is what was restored, all of it; of several ranks it also says which part is this rank's.
+    """
+    position, lanes = restored["position"], range(restored["lane_count"])
+    try:
+        topology = topology_of(plan, options, restored)
+        if topology.dp_degree > 1:
+            rows = _rows_of(trees_of(restored["lanes"]))
+            position, lanes = own_position(position, topology, rows, allow), topology.own_lanes()
+    except ZephonError:
+        pass  # it cannot go on from there, so it is no part of it that waits
+    return with_own(restored, position, lanes)
 
 
 def state_of(engine: Engine) -> dict[str, Any]:

@@ -16,8 +16,11 @@ from zephon.exec.lane_table import Tree, table_of, trees_of
 from zephon.exec.manifest import without_times
 from zephon.exec.saved_values import told, whole
 
+OWN = "own"
+"""What of a state is of the rank that gave it, where that waits to go on from parts of others."""
+
 _OF_RANKS = frozenset(
-    {"position", "lanes", "ended", "digest", "library", "polars", "tokenizer_backends"}
+    {"position", "lanes", "ended", "digest", "library", "polars", "tokenizer_backends", OWN}
 )
 """What parts of one checkpoint may differ in; releases while a run is being upgraded."""
 
@@ -60,9 +63,10 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Raises:
         CheckpointError: they are not of one checkpoint; names the parts.
     """
-    first = parts[0]
     if len(parts) == 1:
-        return dict(first)
+        return dict(parts[0])
+    parts = [_own_part(part) for part in parts]
+    first = parts[0]
     for number, part in enumerate(parts):
         _refuse_others(first, number, part)
     state = {name: value for name, value in first.items() if name not in ("ended", "digest")}
@@ -71,6 +75,37 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if _ended(parts):
         state["ended"] = True
     return {**state, "digest": content_digest(state)}
+
+
+def with_own(
+    state: Mapping[str, Any], position: Mapping[str, Any], lanes: Sequence[int]
+) -> dict[str, Any]:
+    """Say of a state what is of the rank that waits to go on from it: others may have gone on.
+
+    Args:
+        state: a sound checkpoint dict, which is left as it is.
+        position: where the rank stands.
+        lanes: those that it runs.
+    """
+    plain = {name: value for name, value in state.items() if name != OWN}
+    there = sorted(trees_of(state["lanes"]))
+    own = {"position": dict(position), "lanes": [lane for lane in lanes if lane in there]}
+    if own != {"position": state["position"], "lanes": there}:
+        plain[OWN] = own
+    if plain.get(OWN) != state.get(OWN):
+        plain["digest"] = content_digest(plain)
+    return plain
+
+
+def _own_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave out of a part what other ranks say of themselves."""
+    own = part.get(OWN)
+    if own is None:
+        return part
+    trees = trees_of(part["lanes"])
+    lanes = table_of({lane: trees[lane] for lane in own["lanes"]})
+    kept = {name: value for name, value in part.items() if name != OWN}
+    return {**kept, "position": own["position"], "lanes": lanes}
 
 
 def _refuse_others(first: Mapping[str, Any], number: int, part: Mapping[str, Any]) -> None:
