@@ -162,7 +162,7 @@ def test_a_batch_is_a_cut_of_the_rows(lengths, max_length, data):
     rows = make.gather(taken)
     first = data.draw(st.integers(0, len(rows) - 1))
     stop = data.draw(st.integers(first + 1, len(rows)))
-    batch = make.batch(rows, first, stop)
+    batch = make.batch(rows).part(first, stop, None)
     wanted = rows_by_hand([lengths], max_length)[first:stop]
     assert len(batch) == stop - first
     assert batch.pad_token_id == 5
@@ -184,7 +184,7 @@ def test_a_batch_is_a_view_and_its_rows_are_writable():
     taken = placed([[4, 4, 4, 4]], 4, [2])
     make = assembler(packed(4))
     rows = make.gather(taken)
-    batch = make.batch(rows, 1, 3)
+    batch = make.batch(rows).part(1, 3, None)
     assert np.shares_memory(batch.fields["input_ids"].values, rows.columns["input_ids"])
     assert batch.fields["input_ids"].values.flags.writeable
     source = next(iter(taken[0][0].held.parts.values())).buffer.columns["input_ids"]
@@ -193,11 +193,11 @@ def test_a_batch_is_a_view_and_its_rows_are_writable():
 
 def test_a_document_that_closes_counts_once():
     taken = placed([[10]], 4, [1])
-    batch = assembler(packed(4)).batch(assembler(packed(4)).gather(taken), 0, 2)
+    batch = assembler(packed(4)).batch(assembler(packed(4)).gather(taken)).part(0, 2, None)
     counts = [record_of(batch, i).meta.component_sample_counts for i in range(2)]
     assert [sum(c.values()) for c in counts] == [0, 0]
     taken = placed([[8]], 4, [1])
-    batch = assembler(packed(4)).batch(assembler(packed(4)).gather(taken), 0, 2)
+    batch = assembler(packed(4)).batch(assembler(packed(4)).gather(taken)).part(0, 2, None)
     counts = [record_of(batch, i).meta.component_sample_counts for i in range(2)]
     assert [sum(c.values()) for c in counts] == [0, 1]
 
@@ -235,7 +235,7 @@ def test_whole_rows_stay_with_their_documents(apart):
         rows = stack([make.gather([(run, p.some(i, i + 1))]) for run, p in taken for i in (0, 1)])
     else:
         rows = make.gather(taken)
-    batch = make.batch(rows, 0, 4)
+    batch = make.batch(rows).part(0, 4, None)
     assert [record_of(batch, i).payload for i in range(4)] == [
         {"n": 0, "input_ids": [1, 2]},
         {"n": 1, "input_ids": []},
@@ -252,14 +252,14 @@ def test_without_tokens_only_whole_rows_come_out():
     run.push(block_of([[], []], payload=payload))
     run.end()
     make = assembler(layout)
-    batch = make.batch(make.gather([(run, rows) for rows in run.take(2)]), 0, 2)
+    batch = make.batch(make.gather([(run, rows) for rows in run.take(2)])).part(0, 2, None)
     assert [record_of(batch, i).payload for i in range(2)] == [{"n": 0}, "not a dict"]
 
 
 def test_names_follow_the_chunk_size():
     taken = placed([[1] * 20], 1, [20])
     make = assembler(packed(1), chunk_size=8)
-    batch = make.batch(make.gather(taken), 0, 20)
+    batch = make.batch(make.gather(taken)).part(0, 20, None)
     cursors = [record_of(batch, i).meta.cursor for i in range(20)]
     assert [c.base_offset for c in cursors] == [divmod(i, 8) for i in range(20)]
     assert all(c.sample_id == (10, 100, i) for i, c in enumerate(cursors))
@@ -315,7 +315,7 @@ def test_short_rows_are_padded_to_their_width(lanes, max_length):
     apart = [make.gather([(run, p.some(i, i + 1))]) for run, p in taken for i in range(len(p))]
     same(rows, stack(apart))
     assert stack(apart).padding.tolist() == rows.padding.tolist()
-    batch = make.batch(rows, 0, len(rows))
+    batch = make.batch(rows).part(0, len(rows), None)
     assert batch.padding.tolist() == rows.padding.tolist()
     first = record_of(batch, 0)
     assert sum(first.meta.component_token_counts.values()) == max_length - rows.padding[0]
@@ -334,7 +334,7 @@ def test_documents_side_by_side_are_not_padded(lanes, max_length):
     wanted = pieces_of(taken)
     assert rows.padding is None
     assert np.diff(rows.offsets).tolist() == [sum(n for _, n in pieces) for _, pieces in wanted]
-    batch = make.batch(rows, 0, len(rows))
+    batch = make.batch(rows).part(0, len(rows), None)
     for i, (lane, pieces) in enumerate(wanted):
         documents = record_of(batch, i).payload["packed_samples"]
         assert documents == [
@@ -362,9 +362,9 @@ def test_whole_rows_stay_with_their_documents_side_by_side():
     one = {"packed_samples": [{"n": 0, "input_ids": [1, 2]}, {"n": 1, "input_ids": [3]}]}
     two = {"packed_samples": [{"n": 2, "input_ids": [4, 5, 6]}]}
     three = {"packed_samples": [{"n": 3, "input_ids": [7, 8, 9, 10]}]}
-    found = [record_of(make.batch(rows, 0, 3), i).payload for i in range(3)]
+    found = [record_of(make.batch(rows).part(0, 3, None), i).payload for i in range(3)]
     assert sorted(found, key=str) == sorted([one, two, three], key=str)
-    again = [record_of(make.batch(rows, i, i + 1), 0).payload for i in range(3)]
+    again = [record_of(make.batch(rows).part(i, i + 1, None), 0).payload for i in range(3)]
     assert again == found
 
 

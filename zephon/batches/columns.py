@@ -29,6 +29,10 @@ class PayloadRows(Protocol):
         """Give row ``i``: a dict as a rule, and the caller's own to change."""
         ...
 
+    def part(self, first: int, stop: int, /) -> PayloadRows:
+        """Give rows [first, stop)."""
+        ...
+
     def copied(self) -> PayloadRows:
         """Give the same rows without others that lie beside them."""
         ...
@@ -37,8 +41,17 @@ class PayloadRows(Protocol):
 class MetaRows(Protocol):
     """Rows that functions made, and that say themselves who they are."""
 
+    @property
+    def has_metas(self) -> bool:
+        """Whether any of them does."""
+        ...
+
     def meta(self, i: int, /) -> SampleMeta:
         """Give what row ``i`` says; its dicts are the caller's own."""
+        ...
+
+    def part(self, first: int, stop: int, /) -> MetaRows:
+        """Give rows [first, stop)."""
         ...
 
     def copied(self) -> MetaRows:
@@ -175,6 +188,44 @@ class BatchRows:
 
     def __len__(self) -> int:
         return len(self.lane)
+
+    def part(self, first: int, stop: int, mixture: Mapping[str, float] | None) -> BatchRows:
+        """Give rows [first, stop) as a batch, which shares memory; all fields have equal offsets.
+
+        Args:
+            first, stop: which.
+            mixture: the weights in force when the last of them was finished.
+        """
+        fields, payload, metas = self.fields, self.payload, self.metas
+        if fields:
+            bounds = next(iter(fields.values())).offsets[first : stop + 1]
+            a, b = int(bounds[0]), int(bounds[-1])
+            offsets = bounds - a
+            fields = {n: TokenField(each.values[a:b], offsets) for n, each in fields.items()}
+        if payload is not None or metas is not None:
+            splits = self.spans.row_splits
+            a, b = int(splits[first]), int(splits[stop])
+            payload = None if payload is None else payload.part(a, b)
+            metas = None if metas is None else metas.part(a, b)
+            metas = metas if metas is not None and metas.has_metas else None
+        return BatchRows(
+            fields=fields,
+            tokens_field=self.tokens_field,
+            masks=self.masks,
+            spans=self.spans.part(first, stop),
+            lane=self.lane[first:stop],
+            padding=None if self.padding is None else self.padding[first:stop],
+            packing=self.packing,
+            payload=payload,
+            container=self.container,
+            chunk_size=self.chunk_size,
+            pad_token_id=self.pad_token_id,
+            pad_to_longest=self.pad_to_longest,
+            target_mixture=mixture,
+            pack_payloads=self.pack_payloads,
+            max_length=self.max_length,
+            metas=metas,
+        )
 
     def alone(self) -> BatchRows:
         """Give the same batch fit to travel: its source rows do not bring others along."""

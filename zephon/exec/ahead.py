@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -17,11 +17,20 @@ class Ahead(Generic[T]):
 
     The thread starts with the first ``next`` and ends with the items, an error, or ``close``.
     An error is raised after the items that came before it.
+
+    Args:
+        items: what the thread takes.
+        depth: sizes of items in the queue that are enough, >= 1.
+        size: says for how many an item counts, >= 1.
     """
 
-    def __init__(self, items: Iterator[T], depth: int) -> None:
+    def __init__(
+        self, items: Iterator[T], depth: int, size: Callable[[T], int] = lambda _: 1
+    ) -> None:
         self._items = items
         self._depth = depth
+        self._size = size
+        self._held = 0  # sizes of items in the queue
         self._low = depth - 1 - depth // 4  # room for more items than one is worth waking up for
         self._queue: deque[T] = deque()
         self._changed = threading.Condition()
@@ -44,7 +53,8 @@ class Ahead(Generic[T]):
                 self._wait()
             if self._queue:
                 item = self._queue.popleft()
-                if self._awaited and len(self._queue) <= self._low:
+                self._held -= self._size(item)
+                if self._awaited and self._held <= self._low:
                     self._tell()
                 return item
             error, self._error = self._error, None
@@ -57,6 +67,7 @@ class Ahead(Generic[T]):
         with self._changed:
             self._closed = True
             self._queue.clear()
+            self._held = 0
             self._tell()
 
     def join(self) -> None:
@@ -71,11 +82,12 @@ class Ahead(Generic[T]):
         try:
             for item in self._items:
                 with self._changed:
-                    while len(self._queue) >= self._depth and not self._closed:
+                    while self._held >= self._depth and not self._closed:
                         self._wait()
                     if self._closed:
                         break
                     self._queue.append(item)
+                    self._held += self._size(item)
                     if self._awaited:
                         self._tell()
         except BaseException as exc:

@@ -9,7 +9,7 @@ keeps its neighbours' memory too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,29 +157,16 @@ class Assembler:
             columns["positions"] = positions
         return columns
 
-    def batch(
-        self,
-        rows: GatheredRows,
-        first: int,
-        stop: int,
-        target_mixture: Mapping[str, float] | None = None,
-    ) -> BatchRows:
-        """Return rows [first, stop) as a batch whose fields are views of the gathered buffers."""
-        fields, payload = {}, rows.payload
-        if rows.columns:
-            a, b = int(rows.offsets[first]), int(rows.offsets[stop])
-            offsets = rows.offsets[first : stop + 1] - a
-            fields = {n: TokenField(c[a:b], offsets) for n, c in rows.columns.items()}
-        if payload is not None:
-            splits = rows.spans.row_splits
-            payload = payload.part(int(splits[first]), int(splits[stop]))
+    def batch(self, rows: GatheredRows) -> BatchRows:
+        """Return gathered rows as one batch, whose fields are their buffers."""
+        payload = rows.payload
         return BatchRows(
-            fields=fields,
+            fields={name: TokenField(c, rows.offsets) for name, c in rows.columns.items()},
             tokens_field=self._layout.tokens_field,
             masks=self._layout.masks,
-            spans=rows.spans.part(first, stop),
-            lane=rows.lane[first:stop],
-            padding=None if rows.padding is None else rows.padding[first:stop],
+            spans=rows.spans,
+            lane=rows.lane,
+            padding=rows.padding,
             packing=self._layout.packing,
             pack_payloads=self._layout.pack_payloads,
             max_length=self._layout.max_length,
@@ -189,7 +176,6 @@ class Assembler:
             chunk_size=self._naming.chunk_size,
             pad_token_id=self._pad_token_id,
             pad_to_longest=self._layout.pad_to_longest,
-            target_mixture=target_mixture,
         )
 
     def _spans(

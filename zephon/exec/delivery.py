@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import LaneRows, Topology
+from zephon.types import BatchRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,12 @@ class Position:
     turn: int = 0
     ended: bool = False
 
+    def rows_of(self, lane: int, topology: Topology) -> int:
+        """Count rows of a lane that a state here stands behind."""
+        if topology.global_batch_size is not None:
+            return topology.rows_before(self.step)
+        return self.rows.get(lane, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -43,6 +50,30 @@ class Group:
         for rows in self.rows:
             size += rows.stop - rows.first
         return size
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Batches that follow each other and lie in the same buffers.
+
+    rows: of all of them. stops: where each batch ends in ``rows``. after: the position once it is
+    handed out. mixtures: the weights in force when its last row was finished; None: unknown.
+    """
+
+    rows: BatchRows
+    stops: Sequence[int]
+    after: Sequence[Position]
+    mixtures: Sequence[Mapping[str, float] | None]
+
+    def __len__(self) -> int:
+        return len(self.stops)
+
+    def __iter__(self) -> Iterator[tuple[BatchRows, Position]]:
+        """Yield each batch, and the position after it."""
+        first = 0
+        for stop, after, mixture in zip(self.stops, self.after, self.mixtures, strict=True):
+            yield self.rows.part(first, stop, mixture), after
+            first = stop
 
 
 MOST_TOGETHER = 256

@@ -106,7 +106,7 @@ def warn_of_uneven(topology: Topology, lanes: Collection[LaneRun], steps: int) -
             f"after {steps} steps; other ranks may have more or fewer, since filters and packing "
             "make lanes uneven",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -124,7 +124,7 @@ def warn_of_dropped(lanes: Collection[LaneRun], longest: int | None) -> None:
         "pass drop_oversized=False to make them an error, or tokenize with "
         "split_long_samples=True to keep them in parts",
         RuntimeWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

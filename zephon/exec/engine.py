@@ -16,24 +16,30 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from zephon.errors import ExecutionError, ZephonError
 from zephon.exec import endings
 from zephon.exec.ahead import Ahead
-from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler, GatheredRows, stack
+from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler
 from zephon.exec.closing import close_all
-from zephon.exec.delivery import Group, Position, few_at_first, joined, standing, steps, turns
+from zephon.exec.delivery import (
+    Group,
+    Position,
+    Together,
+    few_at_first,
+    steps,
+    turns,
+)
 from zephon.exec.entry import Entry
+from zephon.exec.gathering import Gathering
 from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
-from zephon.exec.lanes import LaneRows, Topology
+from zephon.exec.lanes import Topology
 from zephon.exec.limit import all_out, at_most
 from zephon.exec.morsel import TOKENS
 from zephon.exec.run_settings import Identity, Settings
 from zephon.exec.runners import Runner
 from zephon.exec.supply import MOST_TASK_BYTES, TASK_BYTES, Supply
-from zephon.exec.towers import Ground, build_lane, read_in_lane
+from zephon.exec.towers import Ground, build_lane
 from zephon.exec.weights import WeightsInForce
 from zephon.types import BatchRows
 from zephon.work.lane_stream import LaneStream
@@ -98,65 +104,98 @@ class Engine:
         self.last_step = self._known_steps()
         self.finished = start.ended or self.cut_short
         self.token_floor = self._token_floor()
-        self._weights = WeightsInForce(components)
+        self._gathering = Gathering(
+            ground,
+            assembler,
+            WeightsInForce(components),
+            topology,
+            self.lanes,
+            apart=settings.gather_apart,
+        )
         self._stopped = False
         self._process = os.getpid()
         self._runner: Runner | None = None
-        self._ahead: Ahead | None = None
+        self._ahead: Ahead[Together] | None = None
 
     def items(self) -> Generator[BatchRows, None, None]:
-        """Yield batches; closing the iterator ends every thread of this run.
+        """Yield batches, each marked as handed out; closing the iterator ends every thread.
 
         Raises:
             ExecutionError: the run was stopped from outside, or goes on in a forked process.
         """
+        ended, produced = False, self.produced()
+        try:
+            for together in produced:
+                for batch, after in together:
+                    self.mark(after)
+                    yield batch
+                    self._check()
+            ended = True
+        finally:
+            produced.close()
+            self.leave(ended=ended)
+
+    def produced(self) -> Generator[Together, None, None]:
+        """Yield what can be handed out, ahead of what is; closing the iterator ends every thread.
+
+        A state stands where ``mark`` was called, maybe on another thread, whatever came since.
+
+        Raises:
+            ExecutionError: as ``items``.
+        """
         if self._start.ended and not self._stopped:
             return
-        ended = False
         try:
-            yield from self._delivering()
-            ended = not self._stopped
+            self._check()
+            self._process = os.getpid()
+            self._runner = self._make_runner()
+            source = self._groups(self._supply(self._runner))
+            if self._runner.lookahead and self._settings.queue > 0:
+                source = self._ahead = Ahead(source, self._settings.queue, len)
+            for together in source:
+                self._check()
+                yield together
+            self._check()
         except CancelledError:
-            if not self._stopped:
-                raise
+            self._check()
+            raise
         finally:
             self.close()
-            with suppress(ZephonError):  # of a source that does not repeat itself: count nothing
-                endings.warn_of_dropped(self._counted(ended), self._settings.longest)
+
+    def mark(self, position: Position) -> None:
+        """Say that the caller has all batches up to there."""
+        with self._lock:
+            self._delivered = position
+
+    def leave(self, *, ended: bool) -> None:
+        """Say that the caller asks for nothing more, and warn of what was dropped; once closed.
+
+        Args:
+            ended: the caller has all batches, and asked for another.
+        """
+        if self._start.ended:
+            return
+        with suppress(ZephonError):  # of a source that does not repeat itself: count nothing
+            endings.warn_of_dropped(self._counted(ended), self._settings.longest)
+        if not ended:
+            return
+        self.finished = True
+        if self.cut_short:  # whoever goes on may take more
+            return
+        self.mark(replace(self._delivered, ended=True))
+        if self.last_step is None:
+            endings.warn_of_uneven(self.topology, self.lanes.values(), self._delivered.step)
+
+    def _check(self) -> None:
         if self._stopped:
             raise ExecutionError(
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"
             )
-        self.finished = True
-        if self.cut_short:  # whoever goes on may take more
-            return
-        with self._lock:
-            self._delivered = replace(self._delivered, ended=True)
-        if self.last_step is None:
-            endings.warn_of_uneven(self.topology, self.lanes.values(), self._delivered.step)
-
-    def _delivering(self) -> Iterator[BatchRows]:
-        if self._stopped:
-            return
-        self._process = os.getpid()
-        self._runner = self._make_runner()
-        supply = self._supply(self._runner)
-        source = self._groups(supply)
-        if self._runner.lookahead and self._settings.queue > 0:
-            source = self._ahead = Ahead(source, self._settings.queue)
-        for batch, after in source:
-            if self._stopped:
-                return
-            with self._lock:
-                self._delivered = after
-            yield batch
-            if self._stopped:
-                return
-            if os.getpid() != self._process:
-                raise ExecutionError(
-                    "this iterator began in another process, whose threads a fork does not copy; "
-                    "iterate in the child from the start, or start it with spawn"
-                )
+        if self._runner is not None and os.getpid() != self._process:
+            raise ExecutionError(
+                "this iterator began in another process, whose threads a fork does not copy; "
+                "iterate in the child from the start, or start it with spawn"
+            )
 
     def _supply(self, runner: Runner) -> Supply:
         return Supply(
@@ -207,7 +246,7 @@ class Engine:
         states = {}
         for lane, run in self.lanes.items():
             with run.lock:
-                states[lane] = run.state_at(self.rows_delivered(position, lane), at_end=at_end)
+                states[lane] = run.state_at(self._rows_out(position, lane), at_end=at_end)
         return position, states
 
     def lane_at(self, lane: int, state: LaneState | None) -> LaneRun:
@@ -244,11 +283,10 @@ class Engine:
         components = len(self._components)
         return build_lane(self._ground, self._entries, lane, draws, components, state)
 
-    def rows_delivered(self, position: Position, lane: int) -> int:
-        """Rows of a lane that a state at ``position`` stands behind."""
-        if self.topology.global_batch_size is not None:
-            return self._at_end.get(lane, self.topology.rows_before(position.step))
-        return position.rows.get(lane, 0)
+    def _rows_out(self, position: Position, lane: int) -> int:
+        """Count rows of a lane that a state at ``position`` stands behind."""
+        rows = position.rows_of(lane, self.topology)
+        return rows if self.topology.global_batch_size is None else self._at_end.get(lane, rows)
 
     def _step_bytes(self) -> int:
         """Return bytes of tokens that a lane gives to a step, whose rows must all be there."""
@@ -280,7 +318,7 @@ class Engine:
         """Count a lane's rows beforehand, where the plan keeps row counts."""
         return None if self.last_step is None else self._length(lane) or 0
 
-    def _groups(self, supply: Supply) -> Iterator[tuple[BatchRows, Position]]:
+    def _groups(self, supply: Supply) -> Iterator[Together]:
         settings = self._settings
         ensure = partial(_ensure, supply, settings.rows)
         if self.topology.global_batch_size is not None:
@@ -305,7 +343,10 @@ class Engine:
         yielded = False
         for together in few_at_first(groups, self._tokens, ASSEMBLED_BYTES // 8):
             yielded = True
-            yield from self._deliver(together, supply)
+            made = self._gathering.together(together)
+            supply.refill()
+            yield made
+            self._forget(together)
         if not yielded and self._start == Position():
             if self.topology.global_batch_size:
                 raise endings.short_data(self.topology, self.lanes.values(), self._known_length)
@@ -325,57 +366,14 @@ class Engine:
             tokens = sum(self.lanes[r.lane].tokens_of(r.first, r.stop) for r in group.rows)
         return tokens or int(rows * self._settings.row_bytes) // 8
 
-    def _deliver(
-        self, groups: Sequence[Group], supply: Supply
-    ) -> Iterator[tuple[BatchRows, Position]]:
-        """Gather the rows of several groups at once; yield a batch for each."""
-        taken = [
-            (self.lanes[rows.lane], placed)
-            for rows in joined(groups)
-            for placed in self._take(rows)
-        ]
-        for run, placed in taken:
-            read_in_lane(self._ground, run, placed.rows.seq)
-        for lane, after in standing(groups, self.topology, self.lanes):
-            run, read = self.lanes[lane], partial(read_in_lane, self._ground, self.lanes[lane])
-            run.pass_row(self.rows_delivered(after, lane), self._assembler.tokens_field, read)
-        if self._settings.gather_apart:
-            gathered = stack(
-                [
-                    self._assembler.gather([(run, placed.some(i, i + 1))])
-                    for run, placed in taken
-                    for i in range(len(placed))
-                ]
-            )
-        else:
-            gathered = self._assembler.gather(taken)
-        runs = {run.lane: run for run, _ in taken}.values()
-        for run in runs:
-            run.release()
-        supply.refill()
-        yield from self._cut(gathered, groups)
+    def _forget(self, groups: Sequence[Group]) -> None:
+        """Let lanes of these groups drop what no state that may still be asked for needs."""
         with self._lock:
             delivered = self._delivered
-        for run in runs:
+        for lane in {rows.lane for group in groups for rows in group.rows}:
+            run = self.lanes[lane]
             with run.lock:
-                run.forget_before(self.rows_delivered(delivered, run.lane))
-
-    def _cut(
-        self, gathered: GatheredRows, groups: Sequence[Group]
-    ) -> Iterator[tuple[BatchRows, Position]]:
-        stops = np.cumsum([group.size for group in groups])
-        marks, lanes = gathered.mark[stops - 1].tolist(), gathered.lane[stops - 1].tolist()
-        first = 0
-        for group, stop, lane, mark in zip(groups, stops.tolist(), lanes, marks, strict=True):
-            mixture = self._weights.at(self.lanes[lane], *mark)
-            yield self._assembler.batch(gathered, first, stop, mixture), group.after
-            first = stop
-
-    def _take(self, rows: LaneRows) -> list:
-        """Take rows off a lane; rows before them belong to other ranks."""
-        run = self.lanes[rows.lane]
-        run.take(rows.first - run.rows_taken)
-        return run.take(rows.stop - rows.first)
+                run.forget_before(delivered.rows_of(lane, self.topology))
 
 
 def _task_bytes(group_bytes: float) -> int:

@@ -37,8 +37,7 @@ def records_of_rows(
     """
     if not sum(map(len, placed)):
         return []
-    gathered = assembler.gather([(lane, part) for part in placed])
-    rows = assembler.batch(gathered, 0, len(gathered))
+    rows = assembler.batch(assembler.gather([(lane, part) for part in placed]))
     # Now, so that a row that cannot be decoded is no error of whoever looks at it.
     return [SampleRecord(record.meta, record.payload) for record in records_of(rows)]
 

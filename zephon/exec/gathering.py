@@ -1,0 +1,89 @@
+"""Groups of rows that lanes hold become batches: several at once, in buffers that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from zephon.exec.assemble import Assembler, GatheredRows, stack
+from zephon.exec.delivery import Group, Together, joined, standing
+from zephon.exec.finished_rows import Placed
+from zephon.exec.lane_run import LaneRun
+from zephon.exec.lanes import LaneRows, Topology
+from zephon.exec.towers import Ground, read_in_lane
+from zephon.exec.weights import WeightsInForce
+
+
+class Gathering:
+    """Takes rows off lanes, whose documents it reads where they were not read yet.
+
+    Args:
+        ground: reads documents.
+        assembler: copies rows into buffers.
+        weights: names the weights in force.
+        topology: of the rank.
+        lanes: that it runs.
+        apart: gather each row by itself and copy it into the batch afterwards.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        assembler: Assembler,
+        weights: WeightsInForce,
+        topology: Topology,
+        lanes: Mapping[int, LaneRun],
+        *,
+        apart: bool,
+    ) -> None:
+        self._ground = ground
+        self._assembler = assembler
+        self._weights = weights
+        self._topology = topology
+        self._lanes = lanes
+        self._apart = apart
+
+    def together(self, groups: Sequence[Group]) -> Together:
+        """Make a batch of each group; its rows are finished and leave their lanes."""
+        taken = [
+            (self._lanes[rows.lane], placed)
+            for rows in joined(groups)
+            for placed in self._take(rows)
+        ]
+        for run, placed in taken:
+            read_in_lane(self._ground, run, placed.rows.seq)
+        for lane, after in standing(groups, self._topology, self._lanes):
+            run = self._lanes[lane]
+            read = partial(read_in_lane, self._ground, run)
+            run.pass_row(after.rows_of(lane, self._topology), self._assembler.tokens_field, read)
+        gathered = self._one_by_one(taken) if self._apart else self._assembler.gather(taken)
+        for run in {run.lane: run for run, _ in taken}.values():
+            run.release()
+        stops = np.cumsum([group.size for group in groups])
+        marks, lanes = gathered.mark[stops - 1].tolist(), gathered.lane[stops - 1].tolist()
+        return Together(
+            rows=self._assembler.batch(gathered),
+            stops=stops.tolist(),
+            after=[group.after for group in groups],
+            mixtures=[
+                self._weights.at(self._lanes[lane], *mark)
+                for lane, mark in zip(lanes, marks, strict=True)
+            ],
+        )
+
+    def _one_by_one(self, taken: Sequence[tuple[LaneRun, Placed]]) -> GatheredRows:
+        return stack(
+            [
+                self._assembler.gather([(run, placed.some(i, i + 1))])
+                for run, placed in taken
+                for i in range(len(placed))
+            ]
+        )
+
+    def _take(self, rows: LaneRows) -> list[Placed]:
+        """Take rows off a lane; rows before them belong to other ranks."""
+        run = self._lanes[rows.lane]
+        run.take(rows.first - run.rows_taken)
+        return run.take(rows.stop - rows.first)
