@@ -207,3 +207,43 @@ def test_a_restore_that_is_refused_may_be_tried_again_with_what_fits():
         iter(other)
     other.options(canonical_replicas=2)
     assert rows(other) == rows(packed(canonical_replicas=2))[10:]
+
+
+CALLS = []
+
+
+def noted(row):
+    CALLS.append(len(row["input_ids"]))
+    return {**row, "input_ids": row["input_ids"][:9]}
+
+
+def test_what_is_held_when_functions_change_is_made_again_once():
+    """By the account, by an iterator that is made, or by the first batch."""
+
+    def make(function):
+        pipe = lists().map_transform(function).shuffle(40).pack_flat(33, **WRAP)
+        return pipe.batch(2).options(runner="inline", prefetch_batches=0)
+
+    before = make(lambda row: {**row, "input_ids": row["input_ids"][:5]})
+    rows(before, 3)
+    state = before.checkpoint()
+
+    def run(count):
+        pipe = make(noted).restore(state, allow="functions")
+        CALLS.clear()
+        counted = [pipe.accounting() for _ in range(count)]
+        items = iter(pipe)
+        if count:
+            assert pipe.accounting() == counted[0] == counted[-1]
+        found = [row for batch in items for row in rows_of(batch)]
+        return found, sorted(CALLS), pipe
+
+    wanted, calls, _ = run(0)
+    assert len(calls) > 40
+    for count in (1, 2):
+        found, called, pipe = run(count)
+        assert (found, called) == (wanted, calls)
+        assert rows(pipe) != found  # the next begins anew
+    pipe = make(noted).restore(state, allow="functions")
+    pipe.accounting()
+    assert rows(copy.deepcopy(pipe)) == rows(pipe.options(memory_budget="64mb")) == wanted

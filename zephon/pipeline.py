@@ -49,6 +49,7 @@ class Pipeline(Steps):
         self._plan: Plan | None = None
         self._engine: Engine | None = None
         self._running: Engine | None = None
+        self._ready: Engine | None = None  # which the next run begins with
         self._restored: dict[str, Any] | None = None
         self._allowed: frozenset[str] = frozenset()
         self._changes = 0  # calls and restores, of which an iterator must have seen all
@@ -116,7 +117,7 @@ class Pipeline(Steps):
     def __iter__(self) -> Generator[Any, None, None]:
         """Compile, check, and return an iterator; work begins with its first item."""
         self._runs().run_auto_validation(self._node, self._options.auto_validation)
-        engine = self._launch(self._restored)
+        engine, self._ready = self._next_engine(), None
         if self._running is None:
             self._engine = engine
         return self._items(engine, self._changes)
@@ -135,7 +136,7 @@ class Pipeline(Steps):
         batched = self._has(logical.Batch)
         calls = [n for n in source_first(self._node) if isinstance(n, logical.MapBatch)]
         self._running = self._engine = engine
-        self._restored = None
+        self._restored = self._ready = None
         try:
             for batch in rows:
                 if not batched:
@@ -274,8 +275,8 @@ class Pipeline(Steps):
         step in which it stands counts with the last of its rows.
         """
         engine = self._engine
-        if engine is None or self._restored is not None:
-            engine = self._launch(self._restored)
+        if engine is None:
+            engine = self._ready = self._next_engine()
         return self._runs().account(engine, [c.name for c in self._source.components])
 
     # Inside
@@ -312,7 +313,7 @@ class Pipeline(Steps):
         Its options are its own: ranks may be copies of one description.
         """
         own = copy.copy(self._options)
-        return {**self.__dict__, "_options": own, "_engine": None, "_running": None}
+        return {**self.__dict__, "_options": own, "_engine": None, "_running": None, "_ready": None}
 
     def _batching(self) -> tuple[int | None, bool]:
         """Give the rows of a batch, None where rows come alone, and whether functions see it."""
@@ -344,7 +345,7 @@ class Pipeline(Steps):
     def _close(self) -> None:
         if self._engine is not None:
             self._engine.stop()
-        self._engine = self._running = None
+        self._engine = self._running = self._ready = None
 
     def _compiled(self) -> Plan:
         if self._plan is None:
@@ -354,6 +355,10 @@ class Pipeline(Steps):
             rows = runs.BARRIER_ROWS if chunks is None else chunks * size
             self._plan = runs.compile_plan(self._node, barrier_rows=rows)
         return self._plan
+
+    def _next_engine(self) -> Engine:
+        """Give the engine of the next run: to make it may take reading all that lanes hold."""
+        return self._launch(self._restored) if self._ready is None else self._ready
 
     def _launch(self, restored: dict[str, Any] | None) -> Engine:
         plan, runs = self._compiled(), self._runs()
