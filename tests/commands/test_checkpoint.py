@@ -140,6 +140,42 @@ def test_a_part_says_which_of_the_lanes_it_holds(run):
     assert "\nlanes        1 of 2, 2 rows delivered\n" in out
 
 
+def saved_by_ranks(folder, batches, degree=2):
+    folder.mkdir()
+    for group in range(degree):
+        state = after(batches, job(dp_degree=degree, dp_group_id=group))
+        (folder / f"rank-{group}.json").write_text(json.dumps(state))
+    return sorted(str(file) for file in folder.iterdir())
+
+
+def test_parts_of_ranks_are_told_as_one(here, capsys):
+    parts = saved_by_ranks(here / "ranks", 2)
+    Path("alone.json").write_text(json.dumps(after(4)))
+    assert cli.main(["checkpoint", "show", "alone.json"]) == 0
+    _, *wanted = capsys.readouterr().out.splitlines()
+    for names in (parts, parts[::-1], ["ranks"], ["ranks/rank-*.json"]):
+        assert cli.main(["checkpoint", "show", *names]) == 0
+        head, *lines = capsys.readouterr().out.splitlines()
+        assert lines == wanted
+        assert re.fullmatch(r"checkpoint   \S+rank-.\.json, \S+rank-.\.json, [\d,]+ bytes", head)
+    for name in ("ranks", "ranks/*"):
+        assert cli.main(["checkpoint", "diff", name, "alone.json"]) == 0
+        assert capsys.readouterr().out == "they are the same\n"
+    assert cli.main(["checkpoint", "diff", "ranks", parts[0]]) == 1
+    assert "lanes: was all of 2, " in capsys.readouterr().out
+
+
+def test_parts_of_different_moments_are_refused_with_their_names(here, capsys):
+    (first, _), (_, second) = (saved_by_ranks(here / f"at-{n}", n) for n in (2, 4))
+    assert cli.main(["checkpoint", "show", first, second]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"zephon checkpoint: {first}, {second}, numbered from 0: part 1 stands")
+    (here / "none").mkdir()
+    for name in ("none", "gone-*.json"):
+        assert cli.main(["checkpoint", "show", name]) == 2
+        assert f"zephon checkpoint: {name}: there is no file; name" in capsys.readouterr().err
+
+
 def test_the_end_is_told(run):
     _, out, _ = run("show", after(None))
     assert "\nstands       at the end of the run\n" in out
@@ -247,9 +283,14 @@ def test_a_broken_file_is_named_and_refused(here, capsys, name):
 
 
 def test_a_file_that_is_not_there(here, capsys):
-    for words in (["show", "gone"], ["show", "."]):
+    Path("folder/inner").mkdir(parents=True)
+    for words, named in (
+        (["show", "gone"], "gone"),
+        (["diff", "gone", "gone"], "gone"),
+        (["show", "folder"], "folder/inner"),
+    ):
         assert cli.main(["checkpoint", *words]) == 2
-        assert f"zephon checkpoint: {words[1]}: it cannot be read: " in capsys.readouterr().err
+        assert f"zephon checkpoint: {named}: it cannot be read: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["show"], ["diff", "a"], ["compare"]])
