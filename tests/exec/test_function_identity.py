@@ -6,6 +6,7 @@ import itertools
 import json
 import warnings
 from operator import itemgetter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +70,16 @@ class Rows:
 
 
 # Names and source
+
+
+def test_a_function_stays_what_it_was_when_its_file_is_written_anew(made):
+    function = made("def f(row):\n    return row\n")
+    before = known(function)
+    file = Path(function.__code__.co_filename)
+    file.write_text("# first\ndef g(row):\n    return None\n")
+    assert known(function) == before
+    file.unlink()
+    assert known(function) == before
 
 
 def test_a_function_is_known_by_its_name_and_its_source():

@@ -41,6 +41,7 @@ _UNITS = ("characters", "bytes")
 _LONGEST_WORD, _LONGEST_VALUE = 16, 1_000
 _warned: set[str] = set()
 _first_seen: dict[int, tuple[weakref.ref[Any], dict[str, Any]]] = {}
+_trees: dict[int, tuple[weakref.ref[types.CodeType], str | None]] = {}
 
 
 def identity_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -225,8 +226,20 @@ def _whole_value(value: Any, around: tuple[object, ...]) -> Any:
 
 
 def _tree(function: types.FunctionType) -> str | None:
-    """Return the syntax tree of a function's source as text; None if there is no telling it."""
+    """Return the syntax tree of a function's source as text; None if there is no telling it.
+
+    It is read once: whoever writes its file anew does not change what runs.
+    """
     code = function.__code__  # not the function: a wrapper claims to be what it wraps
+    key = id(code)
+    kept = _trees.get(key)
+    if kept is None or kept[0]() is not code:
+        kept = weakref.ref(code, lambda _: _trees.pop(key, None)), _read_tree(code)
+        _trees[key] = kept
+    return kept[1]
+
+
+def _read_tree(code: types.CodeType) -> str | None:
     try:
         lines, first = inspect.getsourcelines(code)
         tree = _parsed(textwrap.dedent("".join(lines)))
