@@ -22,13 +22,13 @@ demo: .venv/installed
 	$(BIN)/zephon demo --data demo-data
 
 # cheap first: a wrong format fails before a long test starts; the cache of lint-imports goes stale
-# when files move
+# when files move; neighbouring tests share what a module has made, so they stay on one core
 test: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
-	$(SETTINGS) $(BIN)/pytest --doctest-modules -n $(CORES) tests zephon
+	$(SETTINGS) $(BIN)/pytest --doctest-modules -n $(CORES) --dist worksteal tests zephon
 
 soak: .venv/installed
 	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal \

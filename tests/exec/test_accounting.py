@@ -164,7 +164,7 @@ def test_before_the_first_batch_nothing_is_drawn():
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(1, 60), st.integers(1, 9), st.integers(1, 4), st.booleans(), st.integers(0, 5))
 def test_at_the_end_every_token_is_accounted_for(max_length, microbatch, lanes, drop_last, seed):
     pipe = job(

@@ -81,7 +81,7 @@ def all_states(lengths, chain):
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(LENGTHS, SIZES)
 def test_states_depend_on_the_row_alone(chain, lengths, sizes):
     wanted, rows = all_states(lengths, chain)
@@ -95,8 +95,7 @@ def test_states_depend_on_the_row_alone(chain, lengths, sizes):
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-@pytest.mark.parametrize("size", [3, 20])
-@pytest.mark.parametrize("behind", [0, 1, 5])
+@pytest.mark.parametrize(("size", "behind"), [(3, 0), (20, 1), (3, 5)])
 def test_forgetting_keeps_every_state_from_there_on(chain, size, behind):
     lengths, sizes = [i * 7 % 11 for i in range(40)], [size]
     wanted, _ = all_states(lengths, chain)
@@ -113,7 +112,7 @@ def test_forgetting_keeps_every_state_from_there_on(chain, size, behind):
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(LENGTHS, SIZES, st.data())
 def test_a_lane_goes_on_from_any_state_as_if_it_had_never_stopped(chain, lengths, sizes, data):
     wanted, all_rows = all_states(lengths, chain)
@@ -174,7 +173,7 @@ def test_the_end_may_come_after_draws_that_give_nothing(kept):
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(LENGTHS, SIZES, st.data())
 def test_draws_that_give_nothing_count_once_wherever_a_lane_stops(chain, lengths, sizes, data):
     """Up to the draw that finished the last delivered row, and at the end of the lane all."""

@@ -49,7 +49,7 @@ def test_rows_and_states_depend_on_the_row_alone(name):
 
 
 @pytest.mark.parametrize("name", TOWERS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data(), size=st.integers(1, 40))
 def test_a_tower_goes_on_from_any_state_as_if_it_had_never_stopped(name, data, size):
     states, rows, before = whole(name)

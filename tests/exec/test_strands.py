@@ -70,7 +70,7 @@ LENGTHS = [
 WEIGHTS = (0.5, 0.3, 0.2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     lanes=st.integers(1, 4),
     budget=st.integers(1, 40_000),
@@ -289,7 +289,7 @@ def lane_settings(data):
 
 
 @pytest.mark.usefixtures("_often")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.data(), st.sampled_from([None, 5, 17]), st.lists(st.integers(1, 9), min_size=1, max_size=4)
 )
@@ -327,7 +327,7 @@ CHAINS = {
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
 @pytest.mark.usefixtures("_often")
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.data(), st.lists(st.integers(1, 9), min_size=1, max_size=4))
 def test_every_policy_of_a_chain_goes_on_from_any_state(chain, data, sizes):
     """Measures, splits and weights in force are as before; the end lets go what was held back."""
@@ -410,7 +410,7 @@ def keeping(kept):
 
 
 @pytest.mark.usefixtures("_often")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data(), st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(0, 3))
 def test_strands_whose_last_rows_give_nothing_are_finished_when_they_are_due(data, sizes, seed):
     lengths, parts = lane_settings(data)
@@ -481,7 +481,7 @@ def _soon(monkeypatch):
 
 
 @pytest.mark.usefixtures("_often", "_soon")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     data=st.data(),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),

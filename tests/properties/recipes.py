@@ -92,6 +92,19 @@ def rows_of(batch):
     ]
 
 
+def states_along(pipeline, whole, every):
+    """Run to the end; give the rows so far and the state, each so many batches and at the end."""
+    items, count, number = iter(pipeline), 0, 0
+    while count < len(whole):
+        if number % every == 0:
+            yield count, pipeline.checkpoint()
+        found = rows_of(next(items))
+        assert found == whole[count : count + len(found)]
+        count, number = count + len(found), number + 1
+    assert next(items, None) is None
+    yield count, pipeline.checkpoint()
+
+
 def tokens_of(batch):
     """Give all tokens of a batch, row after row."""
     return [t for record in batch.records for t in record.payload["input_ids"]]

@@ -20,14 +20,13 @@ def with_weights(pipeline, batches=None):
     return [(rows_of(batch), batch.target_mixture) for batch in islice(iter(pipeline), batches)]
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize(("lanes", "memory"), [(1, "64mb"), (3, "1kb")])
 @pytest.mark.parametrize("name", WORKS)
-def test_threads_and_memory_change_no_byte(name, lanes):
+def test_threads_and_memory_change_no_byte(name, lanes, memory):
     wanted = with_weights(make(name, canonical_replicas=lanes))
     assert len(wanted) > 10
-    for memory in ("1kb", "64mb"):
-        threads = make(name, canonical_replicas=lanes, runner="threads", memory_budget=memory)
-        assert with_weights(threads) == wanted
+    threads = make(name, canonical_replicas=lanes, runner="threads", memory_budget=memory)
+    assert with_weights(threads) == wanted
 
 
 @pytest.mark.parametrize("name", WORKS)

@@ -28,7 +28,7 @@ LONG = settings(FEW, max_examples=20, stateful_step_count=80)
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs(kind, programs, pytestconfig):
     machine = type(programs.__name__, (programs,), {"kind": kind})
-    few = 25 if programs is Programs else 12  # with ranks, each example runs several pipelines
+    few = 12 if programs is Programs else 6  # with ranks, each example runs several pipelines
     run_state_machine_as_test(machine, settings=settings(FEW, max_examples=few))
     stop = time.monotonic() + pytestconfig.getoption("programs")
     while time.monotonic() < stop:

@@ -14,6 +14,7 @@ from tests.properties.recipes import (
     rows,
     rows_of,
     source,
+    states_along,
     text_dataset,
     token_dataset,
 )
@@ -179,10 +180,8 @@ def test_cut_at_any_batch(mode):
         return mixed(**MODES[mode])
 
     whole = rows(make())
-    for batches in range(0, len(whole) + 1, 17):
-        head, state = cut(make, batches)
-        assert head == whole[: len(head)]
-        assert resumed(make, state) == whole[len(head) :], batches
+    for count, state in states_along(make(), whole, 17):
+        assert resumed(make, state) == whole[count:], count
 
 
 ENDS = {

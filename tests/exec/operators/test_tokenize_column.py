@@ -139,7 +139,7 @@ specs = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(words, specs)
 def test_every_mode_equals_the_slow_way(reference, loaded, texts, spec):
     cut = spec.pop("cut")

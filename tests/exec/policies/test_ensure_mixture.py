@@ -54,7 +54,7 @@ def _array(values):
     return None if values is None else np.array(values, np.float64)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(mixtures(), GROUPINGS, st.data())
 def test_it_is_the_slow_way_however_pushed_and_wherever_resumed(mixture, groups, data):
     known, units, policy, slow = mixture

@@ -86,7 +86,7 @@ def test_equals_dealing_row_by_row(
         assert deal.pass_of(lane, first) == hand[first][0]
 
 
-@pytest.mark.parametrize("lanes", range(1, 71))
+@pytest.mark.parametrize("lanes", [*range(1, 13), 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 70])
 @pytest.mark.parametrize("permuted", [False, True])
 def test_each_row_of_a_pass_goes_to_one_lane_and_lanes_stay_level(
     lanes: int, permuted: bool
