@@ -277,7 +277,7 @@ class Pipeline(Steps):
         engine = self._engine
         if engine is None:
             engine = self._ready = self._next_engine()
-        return self._runs().account(engine, [c.name for c in self._source.components])
+        return self._runs().account(engine)
 
     # Inside
 

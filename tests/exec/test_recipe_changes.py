@@ -81,7 +81,7 @@ PRINTED = """\
 restore: the checkpoint belongs to another recipe
   allow={'weights'} lets through (draws follow them from here on, each dataset goes on where it stands):
     weight of 'b': was 0.5, is 0.3
-  allow={'datasets'} lets through (a new one begins, the others go on where they stand):
+  allow={'datasets'} lets through (a new one begins, what is held of one that goes is dropped and counted, the others go on where they stand):
     dataset 'c': was not there, is of weight 0.2
   allow={'data'} lets through (the old shards finish their pass, new rows join at the next):
     data of 'a', shard '2': was not there, is 4 rows of 188 bytes

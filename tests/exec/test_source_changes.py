@@ -44,9 +44,9 @@ def test_an_added_dataset_and_other_weights_are_two_words():
     ]
 
 
-def test_the_order_of_datasets_is_kept():
+def test_another_order_of_datasets_is_a_change_of_datasets():
     assert told({}, {"order": ("b", "a")}) == [
-        ("order of datasets", "['a', 'b']", "['b', 'a']", None)
+        ("order of datasets", "['a', 'b']", "['b', 'a']", "datasets")
     ]
 
 

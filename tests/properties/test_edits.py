@@ -1,7 +1,6 @@
 """Edits of a run: each component goes on where it stood, nothing is lost, nothing comes twice."""
 
 import json
-from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -11,6 +10,27 @@ from hypothesis import strategies as st
 
 from tests.properties import function_chains
 from tests.properties.chains import CHAINS
+from tests.properties.edited_runs import (
+    DATASETS,
+    ESTIMATED,
+    LANES,
+    LENGTHS,
+    NAMES,
+    NUMBER,
+    SIZES,
+    UNITS,
+    UNLIKE,
+    alone,
+    check_places,
+    cut,
+    documents_of,
+    drawn,
+    each_alone,
+    first_of,
+    lanes_of,
+    restored_state,
+    tokens_of,
+)
 from tests.properties.recipes import rows, rows_of, source, token_dataset
 from zephon import Pipeline
 from zephon.errors import CheckpointError, NotYetError
@@ -19,76 +39,7 @@ from zephon.exec.edits import RESIZED
 from zephon.exec.history import LaneState
 from zephon.exec.lane_states import lane_to_dict
 from zephon.exec.lane_table import table_of
-from zephon.exec.session import state_of
 from zephon.work import MixtureSchedule, TokenEstimation
-
-LANES = 2
-LENGTHS = {
-    "prose": [1 + i % 7 for i in range(61)],
-    "code": [1 + i % 5 for i in range(40)],
-    "maths": [2 + i % 3 for i in range(23)],
-}
-DATASETS = [token_dataset(name, found, 3) for name, found in LENGTHS.items()]
-NAMES = list(LENGTHS)
-EVEN = dict.fromkeys(NAMES, 1.0)
-UNLIKE = {"prose": 0.1, "code": 0.7, "maths": 0.2}
-NUMBER = {name: 1 + ord(name[0]) % 7 for name in LENGTHS}
-SIZES = {
-    (NUMBER[name], 1000 * row): length
-    for name, found in LENGTHS.items()
-    for row, length in enumerate(found)
-}
-ESTIMATED = TokenEstimation(primer={"prose": 0.5, "code": 0.25, "maths": 0.4})
-UNITS = {
-    "samples": {},
-    "estimated tokens": {"token_estimation": ESTIMATED},
-    "exact tokens": {"mixture_unit": "tokens"},
-}
-
-
-def drawn(weights=EVEN, datasets=DATASETS, *, rows_in_step=8, **work):
-    """A pipeline whose rows hold the documents in the order in which they are drawn."""
-    settings = {"chunk_size": 3, "shuffle_within_shard": True, "exhausted_policy": "repeat"}
-    mixed = source(datasets, weights, **{**settings, **work})
-    return (
-        Pipeline(mixed)
-        .pack_flat(8, algorithm="wrap")
-        .batch(2)
-        .options(runner="inline", canonical_replicas=LANES, global_batch_size=rows_in_step)
-    )
-
-
-def cut(pipeline, batches):
-    """Give the rows of so many batches, and the state behind them."""
-    items = iter(pipeline)
-    found = [row for batch in islice(items, batches) for row in lanes_of(batch)]
-    state = json.loads(json.dumps(pipeline.checkpoint()))
-    items.close()
-    return found, state
-
-
-def lanes_of(batch):
-    """Give the lane of each row of a batch, and its tokens."""
-    tokens = batch.to_training(return_labels=False, dtype=np.int64)["input_ids"]
-    return list(zip(batch.lane_ids, tokens.tolist(), strict=True))
-
-
-def documents_of(found):
-    """Tell the lane, the component and the number of each document that begins in some rows."""
-    return [
-        (lane, token // 1_000_000, token % 1_000_000)
-        for lane, tokens in found
-        for token in tokens
-        if token % 1000 == 0
-    ]
-
-
-def each_alone(found):
-    """Tell, of each lane and component, which documents came, in order."""
-    alone = {}
-    for lane, component, document in documents_of(found):
-        alone.setdefault((lane, component), []).append(document)
-    return alone
 
 
 @pytest.mark.parametrize("chain", CHAINS)
@@ -116,28 +67,7 @@ def test_a_lane_brought_to_its_draw_goes_on_as_it_would(chain):
         state["digest"] = content_digest(state)
         pipeline = make().restore(json.loads(json.dumps(state)))
         assert head + rows(pipeline) == whole, batches
-        assert _restored_state(make(), state) == state
-
-
-def _restored_state(pipeline, state):
-    """Give the state of a run that was restored and has handed out nothing."""
-    return json.loads(json.dumps(state_of(pipeline.restore(state)._launch(state))))
-
-
-@cache
-def alone():
-    """Each component of each lane as it comes where there is no other."""
-    found = {}
-    for dataset in DATASETS:
-        found |= each_alone(cut(drawn({dataset.name: 1.0}, [dataset]), 400)[0])
-    return found
-
-
-def check_places(found):
-    """Each component goes on at its own place, whatever was edited: none is lost or repeated."""
-    assert found
-    for key, documents in each_alone(found).items():
-        assert documents == alone()[key][: len(documents)]
+        assert restored_state(make(), state) == state
 
 
 def check_shares(found, weights, unit):
@@ -174,7 +104,7 @@ def test_other_weights_go_on_where_each_component_stood(unit, steps, seed):
         check_shares(middle, now, unit)
         check_shares(tail, UNLIKE, unit)
     assert [edit["words"] for edit in third["edits"]] == [["weights"], ["weights"]]
-    assert _restored_state(drawn(UNLIKE, **UNITS[unit]), third) == third
+    assert restored_state(drawn(UNLIKE, **UNITS[unit]), third) == third
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -256,7 +186,7 @@ def test_whatever_is_held_goes_along(chain):
     state = json.loads(json.dumps(pipeline.checkpoint()))
     items.close()
     edited = make(now).restore(state, allow={"weights"})
-    assert _restored_state(make(now), first_of(edited)) == first_of(edited)
+    assert restored_state(make(now), first_of(edited)) == first_of(edited)
     items = iter(edited)
     middle = len(list(islice(items, 9)))
     again = json.loads(json.dumps(edited.checkpoint()))
@@ -270,18 +200,6 @@ def test_whatever_is_held_goes_along(chain):
         assert counts["tokens_made"] == counts["tokens_delivered"] + counts["tokens_held"] + lost
         assert counts["rows_drawn"] >= before[name]["rows_drawn"]
         assert counts["tokens_delivered"] >= before[name]["tokens_delivered"]
-
-
-def first_of(pipeline):
-    """Give the state of a run that was restored with words and has handed out nothing."""
-    return json.loads(json.dumps(state_of(pipeline._launch(pipeline._restored))))
-
-
-def tokens_of(batch):
-    return [
-        (lane, record.payload["input_ids"])
-        for lane, record in zip(batch.lane_ids, batch.records, strict=True)
-    ]
 
 
 def test_a_group_of_rows_is_seen_again_as_it_was():
@@ -337,7 +255,7 @@ def test_steps_of_another_size_hold_the_rows_that_follow(unit):
     head, state = cut(drawn(**UNITS[unit]), 12)
     larger, second = cut(drawn(rows_in_step=12, **UNITS[unit]).restore(state, {RESIZED}), 18)
     assert second["position"] == {"step": 6}
-    assert _restored_state(drawn(rows_in_step=12, **UNITS[unit]), second) == second
+    assert restored_state(drawn(rows_in_step=12, **UNITS[unit]), second) == second
     smaller, third = cut(drawn(rows_in_step=4, **UNITS[unit]).restore(second, {RESIZED}), 10)
     assert third["position"] == {"step": 11}
     now = drawn(UNLIKE, rows_in_step=4, **UNITS[unit]).restore(third, {"weights"})
@@ -403,7 +321,7 @@ def test_a_dataset_is_added(unit, blocks):
     tail, third = cut(wide().restore(second), 40)
     whole, _ = cut(wide().restore(state, allow={"datasets", "weights"}), 68)
     assert middle + tail == whole
-    assert _restored_state(wide(), third) == third
+    assert restored_state(wide(), third) == third
     again = wide({**WITH_VERSE, "prose": 0.9}).restore(third, allow={"weights"})
     last, _ = cut(again, 20)
     verse = 1 + ord("v") % 7
@@ -457,7 +375,7 @@ def test_what_is_held_goes_along_with_a_dataset_more(chain):
     list(islice(items, 0 if chain in ("random windows", "longest first") else 2))
     state = pipeline.checkpoint()
     edited = make(True).restore(state, allow={"datasets"})
-    assert _restored_state(make(True), first_of(edited)) == first_of(edited)
+    assert restored_state(make(True), first_of(edited)) == first_of(edited)
     items = iter(edited)
     list(islice(items, 9))
     again = edited.checkpoint()
@@ -469,41 +387,3 @@ def test_what_is_held_goes_along_with_a_dataset_more(chain):
     for each in counts.values():
         lost = sum(each["tokens_dropped"].values())
         assert each["tokens_made"] == each["tokens_delivered"] + each["tokens_held"] + lost
-
-
-REFUSED = {
-    "kept apart": (
-        lambda p: p.pack_flat(8, algorithm="wrap", homogeneity="full"),
-        "where packing keeps datasets",
-    ),
-    "a memory": (
-        lambda p: function_chains.summed(p).pack_flat(8, algorithm="wrap"),
-        "an operator that remembers",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_dataset_more_is_refused_where_it_would_not_be_exact(name):
-    build, says = REFUSED[name]
-
-    def make(datasets):
-        work = source(datasets, {each.name: 1.0 for each in datasets})
-        return build(Pipeline(work)).batch(1).options(runner="inline")
-
-    state = make(DATASETS).checkpoint()
-    with pytest.raises(NotYetError, match=says):
-        next(iter(make([*DATASETS, MORE]).restore(state, allow={"datasets"})))
-
-
-def test_a_dataset_more_stands_last_and_none_goes():
-    state = drawn().checkpoint()
-    with pytest.raises(NotYetError, match="must be listed behind those that were there"):
-        next(
-            iter(drawn(WITH_VERSE, [MORE, *DATASETS]).restore(state, allow={"datasets", "weights"}))
-        )
-    with pytest.raises(NotYetError, match="the weight of 'maths' cannot become 0 yet"):
-        next(iter(drawn({**EVEN, "maths": 0.0}).restore(state, allow={"weights"})))
-    fewer = dict.fromkeys(NAMES[:2], 1.0)
-    with pytest.raises(NotYetError, match="dataset 'maths' cannot be removed yet"):
-        next(iter(drawn(fewer, DATASETS[:2]).restore(state, allow={"datasets"})))

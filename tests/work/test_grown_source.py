@@ -77,7 +77,7 @@ def test_ends_count_the_rows_of_each_pass(shape, ends, rows):
 
 def test_passes_are_begun_by_the_lane_that_is_furthest(shape):
     _, now = grown(shape, [10, 0], [10, 21], 1)
-    lanes = now._lanes(LANES, None)
+    lanes = now.lanes(LANES, None)
     assert lanes.passes_begun("a", [0, 0, 0]) == 0
     assert lanes.passes_begun("a", [0, 1, 0]) == 1
     assert lanes.passes_begun("a", [4, 3, 3]) == 1

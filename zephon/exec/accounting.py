@@ -17,12 +17,13 @@ FUNCTION = "function"
 """Why tokens are dropped that were packed: a function behind packing let go of their row."""
 
 
-def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
+def account(engine: Engine) -> dict[str, Any]:
     """Count rows and tokens of the lanes that this rank runs, up to what was handed out.
 
     Returns:
-        Per component: rows_drawn, and of these rows_filtered (by an expression) and rows_dropped
-        (by a function, or by a filter behind one) that gave no document; tokens_made (those that
+        Per component, those that an edit of the run removed last: rows_drawn, and of these
+        rows_filtered (by an expression) and rows_dropped (by a function, or by a filter behind
+        one) that gave no document; tokens_made (those that
         reached the policy), tokens_delivered, share_delivered (of all components' delivered
         tokens), tokens_held (drawn and to be delivered yet), and tokens_dropped by reason
         (oversized, function, edit, end_of_data, drop_last); and lanes, the same of each lane,
@@ -37,8 +38,8 @@ def account(engine: Engine, components: Sequence[str]) -> dict[str, Any]:
     """
     _, states = engine.state()
     # A component may span datasets, which the engine counts apart.
-    names = list(dict.fromkeys(components))
-    place = np.array([names.index(name) for name in components])
+    names = list(dict.fromkeys(engine.components))
+    place = np.array([names.index(name) for name in engine.components])
     lanes = {lane: _lane(engine, lane, state).joined(place) for lane, state in states.items()}
     totals = sum(lanes.values(), _Counted.none(len(names))).by_name(names)
     each = {lane: counted.by_name(names) for lane, counted in lanes.items()}

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.block import DROPPED, FILTERED, MERGED, Known, Lost
+from zephon.exec.renumbering import Renumbering
 from zephon.io.offsets import is_ascending
 from zephon.work.refs import Refs
 
@@ -143,9 +144,9 @@ class Counts:
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
         return iter((self.rows, self.tokens, self.filtered, self.dropped))
 
-    def widened(self, components: int) -> Counts:
-        """Return the counts among more components, of which those added stand last."""
-        return Counts(*(np.pad(each, (0, components - len(each))) for each in self))
+    def renumbered(self, numbers: Renumbering) -> Counts:
+        """Return the counts among other components."""
+        return Counts(*(numbers.amounts(each) for each in self))
 
     def plus(self, other: Counts) -> Counts:
         """Add up the counts of two lanes."""

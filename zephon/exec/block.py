@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.renumbering import Renumbering
 from zephon.work.refs import Refs
 
 if TYPE_CHECKING:
@@ -130,6 +131,11 @@ class Known:
             self.position[indices],
             self.measures[:, indices],
         )
+
+    def renumbered(self, numbers: Renumbering) -> Known:
+        """Return the same documents, of components by other numbers."""
+        component = numbers.components(self.refs.component).astype(np.int32)
+        return replace(self, refs=replace(self.refs, component=component))
 
 
 @dataclass(slots=True, eq=False)

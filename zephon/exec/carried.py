@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.renumbering import Renumbering
+
 EDIT = "edit"
 """Why tokens are dropped that were held: their document is gone from the edited pipeline, or is
 another one there, though a part of it was delivered."""
@@ -26,11 +28,10 @@ class Carried:
     dropped: Mapping[str, NDArray[np.int64]]
     documents: int
 
-    def widened(self, components: int) -> Carried:
-        """Return the same for so many components; those that are new have nothing."""
-        more = components - len(self.made)
-        dropped = {reason: np.pad(tokens, (0, more)) for reason, tokens in self.dropped.items()}
-        return Carried(np.pad(self.made, (0, more)), dropped, self.documents)
+    def renumbered(self, numbers: Renumbering) -> Carried:
+        """Return the same among other components."""
+        dropped = {reason: numbers.amounts(tokens) for reason, tokens in self.dropped.items()}
+        return Carried(numbers.amounts(self.made), dropped, self.documents)
 
 
 def added(

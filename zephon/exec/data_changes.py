@@ -57,6 +57,14 @@ def shards_of(manifest: Recorded) -> list[tuple[str, int, int]] | None:
     return [(*shard,) for shard in shards] if isinstance(shards, list) else None
 
 
+def rows_of(manifest: Recorded) -> int:
+    """Count the rows of all recorded shards."""
+    shards = shards_of(manifest)
+    if shards is None and isinstance(manifest, Mapping):
+        return int(manifest["rows"])
+    return sum(rows for _, rows, _ in shards or ())
+
+
 def _sizes(manifest: Recorded) -> dict[str, str]:
     return {name: _size(rows, size) for name, rows, size in shards_of(manifest) or ()}
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.exec.edits import Edit
-from zephon.work.edited_lane import EditedLane
+from zephon.exec.edits import Edit, with_removed
+from zephon.work.edited_lane import EditedLane, PartlyGone
 from zephon.work.former import former_plan
 from zephon.work.lane_stream import LaneStream
 from zephon.work.lanes import Lanes
@@ -39,21 +39,19 @@ class EditedSource:
         self._lanes = lanes
         self._step = step
         self._edits = tuple(edit for edit in edits if edit.rebases)
+        names = with_removed([each.name for each in source.components], edits)
+        self._numbers = {name: number for number, name in enumerate(names)}
 
     def draws(self, lane: int) -> LaneStream | TokenLane:
         """Give the draws of a lane, or its strands, from the last edit on."""
-        source = self._source
-        if source.mixture_unit == "tokens":  # where it goes on is told by where its merge stands
-            return source.token_lane(lane, self._lanes, step=self._step)
+        count = len(self._numbers)
+        lanes = self._source.lanes(self._lanes, self._step, count)
+        if self._source.mixture_unit == "tokens":
+            return lanes.token_lane(lane)  # where it goes on is told by where its merge stands
         if not self._edits:
-            return source.lane_stream(lane, self._lanes, step=self._step)
-        base = self._edits[-1].base(lane, self._numbers, len(self._numbers))
-        stream = source.lane_stream(lane, self._lanes, step=self._step, state=base)
-        return EditedLane(stream, base.start, list(self._before(lane)))
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        return {each.name: each.dataset_id for each in self._source.components}
+            return lanes.stream(lane)
+        base = self._edits[-1].base(lane, self._numbers, count)
+        return EditedLane(lanes.stream(lane, base), base.start, list(self._before(lane)))
 
     def _before(self, lane: int) -> Sequence[tuple[int, Callable[[], LaneStream]]]:
         firsts = [0, *(int(edit.start[lane]) for edit in self._edits[:-1])]
@@ -64,20 +62,28 @@ class EditedSource:
 
     def _former_draws(self, number: int, lane: int) -> LaneStream:
         """Give the draws of a lane before an edit, by the numbers that components have now."""
-        edit = self._edits[number]
-        former = former_lanes(edit, self._lanes, self._numbers, self._counts, len(self._numbers))
-        if not number:
-            return former.stream(lane)
-        base = self._edits[number - 1].base(lane, self._numbers, len(self._numbers))
-        return former.stream(lane, base)
+        edit, count = self._edits[number], len(self._numbers)
+        counts = former_counts(self._source, self._edits[number:])
+        former = former_lanes(edit, self._lanes, self._numbers, counts, count)
+        base = None
+        if number:
+            base = self._edits[number - 1].base(lane, self._numbers, count)
+        gone = {name for each in self._edits[number:] for name in each.removed}
+        stream = former.stream(lane, base)
+        return PartlyGone(stream, [self._numbers[name] for name in gone]) if gone else stream
 
-    @cached_property
-    def _counts(self) -> Mapping[str, NDArray[np.int64]]:
-        return {
-            each.name: np.asarray(each.dataset.counts())
-            for each in self._source.components
-            if each.read
-        }
+
+def former_counts(
+    source: StaticMixtureWorkSource, edits: Sequence[Edit]
+) -> dict[str, NDArray[np.int64]]:
+    """Count the rows of each shard of all components that were read before the first of edits.
+
+    Of a component that one of them took away, whose rows nobody reads any more, in one shard.
+    """
+    counts = {c.name: np.asarray(c.dataset.counts()) for c in source.components if c.read}
+    for edit in reversed(edits):
+        counts |= {name: np.array([each.rows]) for name, each in edit.removed.items()}
+    return {name: counts[name] for name in edits[0].source["rules"]}
 
 
 def former_lanes(

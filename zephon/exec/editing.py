@@ -8,32 +8,44 @@ The file is long because all that an edit cannot do yet is refused here, beside 
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError, NotYetError
 from zephon.exec.arrivals import Counts
-from zephon.exec.edited_source import former_lanes
-from zephon.exec.edits import RESIZED, Edit
+from zephon.exec.begun_anew import Anew, Dropped, undelivered_of
+from zephon.exec.data_changes import Recorded, rows_of
+from zephon.exec.edited_source import EditedSource, former_counts, former_lanes
+from zephon.exec.edits import RESIZED, Edit, Removed, with_removed
+from zephon.exec.fingerprint import digest
 from zephon.exec.floors import Floor, floors_of
-from zephon.exec.history import LaneState, Tick
+from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lane_states import lane_from_dict
 from zephon.exec.lane_table import trees_of
 from zephon.exec.lanes import Topology
 from zephon.exec.launch import step_of
+from zephon.exec.policies import Held
 from zephon.exec.policies.merge_point import MergePoint
-from zephon.exec.policy_chain import chain_of, measures_of
+from zephon.exec.policies.policy import NO_INTS
+from zephon.exec.policy_chain import chain_of, floor_then, measures_of
+from zephon.exec.rebuilding import Undelivered
+from zephon.exec.renumbering import Renumbering
 from zephon.exec.saved_values import told
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
 from zephon.planner.tree import source_first
+from zephon.work.lane_stream import LaneStream
 from zephon.work.schedule import StepSize
 from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
+from zephon.work.token_lane import TokenLane
 
 
 def edited(
@@ -45,6 +57,8 @@ def edited(
     words: Collection[str],
 ) -> tuple[list[Edit], Mapping[int, LaneState]]:
     """Begin an edit at a checkpoint, if its recipe and the present one differ.
+
+    Warns of what it drops.
 
     Args:
         plan: what runs from there on.
@@ -58,35 +72,57 @@ def edited(
         The edits of the run until now, and the states from which lanes go on.
 
     Raises:
-        CheckpointError: the checkpoint does not hold all lanes, or a lane has ended.
-        NotYetError: the source is a custom one.
+        CheckpointError: the checkpoint does not hold all lanes, a lane has ended, or a dataset that
+            was taken away comes back as another one.
+        NotYetError: the source is a custom one, or a change cannot be made in this pipeline.
     """
     edits = [Edit.from_dict(saved, topology.lanes) for saved in restored["edits"]]
     if not words:
         return edits, states
-    if not isinstance(source, StaticMixtureWorkSource) and set(words) != {RESIZED}:
+    mixture = source if isinstance(source, StaticMixtureWorkSource) else None
+    if mixture is None and set(words) != {RESIZED}:
         raise NotYetError(
             f"restore: allow={min(words)!r} is not there yet for a work source of your own; "
             "restore the checkpoint with the source that it was taken from"
         )
     every = _all_states(restored, topology.lanes)
     check_editable(every)
+    before = restored["recipe"]
+    names = [each.name for each in source.components]
+    known = with_removed(names if mixture is None else before["source"]["components"], edits)
+    removed = {} if mixture is None else _removed(before, edits, mixture)
     edits.append(
         Edit.at(
             list(every.values()),
+            known,
+            edits[-1] if edits else None,
             words=sorted(words),
             step=restored["position"].get("step"),
-            size=step_of(plan, restored["recipe"]["global_batch_size"]),
-            source=restored["recipe"]["source"],
+            size=step_of(plan, before["global_batch_size"]),
+            source=before["source"],
+            removed=removed,
         )
     )
-    if not edits[-1].rebases or not isinstance(source, StaticMixtureWorkSource):
+    if not edits[-1].rebases or mixture is None:
         return edits, states
-    _check_datasets(restored["recipe"]["source"], source, plan)
-    step = step_of(plan, topology.global_batch_size)
-    edits_here = [edit for edit in edits if edit.rebases]
-    editing = Editing(source, floors_of(plan)[0], edits_here, topology.lanes, step)
-    return edits, {lane: editing.edited(lane, state) for lane, state in states.items()}
+    editing = Editing(
+        mixture,
+        floors_of(plan)[0],
+        before["steps"],
+        [edit for edit in edits if edit.rebases],
+        Renumbering.between(known, with_removed(names, edits)),
+        lanes=topology.lanes,
+        step=step_of(plan, topology.global_batch_size),
+    )
+    if not editing.numbers.same:
+        _check_memory(plan)
+    found = {lane: editing.edited(lane, state) for lane, state in states.items()}
+    dropped = sum((some for _, some in found.values()), Dropped())
+    if dropped.documents:
+        lost = dropped.told("gone with it" if len(removed) == 1 else "gone with them")
+        gone = ", ".join(map(repr, removed))
+        warnings.warn(f"restore: removed {gone}: {lost}", RuntimeWarning, stacklevel=5)
+    return edits, {lane: state for lane, (state, _) in found.items()}
 
 
 def check_sizes(before: Mapping[str, Any], topology: Topology, source: WorkSource) -> None:
@@ -116,43 +152,47 @@ def check_sizes(before: Mapping[str, Any], topology: Topology, source: WorkSourc
         )
 
 
-def _check_datasets(before: Mapping[str, Any], source: StaticMixtureWorkSource, plan: Plan) -> None:
-    """Refuse datasets that come or go where their components would be others."""
-    names = [each.name for each in source.components]
-    if names[: len(before["components"])] == before["components"] != names:
-        _check_added(names[-1], plan)
-    read = {each.name for each in source.components if each.read}
-    for name in before["rules"]:
-        if name in read:
+def _removed(
+    before: Mapping[str, Any], edits: Sequence[Edit], source: StaticMixtureWorkSource
+) -> dict[str, Removed]:
+    """List what an edit takes away; refuse what comes back as something else.
+
+    Args:
+        before: the recipe before it.
+        edits: those before it.
+        source: from there on.
+    """
+    here = {each.name for each in source.components}
+    for component, rules in source.rules():
+        name = component.name
+        earlier = [edit.removed[name] for edit in edits if name in edit.removed]
+        if not earlier or name in before["source"]["rules"]:
             continue
-        if any(each.name == name for each in source.components):
-            raise NotYetError(
-                f"restore: the weight of {name!r} cannot become 0 yet, since its rows that are "
-                "held would not be read; let a schedule take its weight away, or give it a small "
-                "one"
+        recorded = component.dataset.recorded_manifest()
+        if _digest_of(recorded, rules.recipe()) != earlier[-1].digest:
+            raise CheckpointError(
+                f"restore: dataset {name!r} was removed from this run earlier, and would go on "
+                "where it stood, but its data or rules are others now; add it as it was, or by "
+                "another name, under which it begins anew"
             )
-        raise NotYetError(
-            f"restore: dataset {name!r} cannot be removed yet; let a schedule take its weight away"
-        )
-    if names[: len(before["components"])] != before["components"]:
-        raise NotYetError(
-            "restore: datasets that are added must be listed behind those that were there, "
-            f"{', '.join(map(repr, before['components']))}; list them last"
-        )
+    return {
+        name: Removed(rows_of(before["data"][name]), _digest_of(before["data"][name], rules))
+        for name, rules in before["source"]["rules"].items()
+        if name not in here
+    }
 
 
-def _check_added(name: str, plan: Plan) -> None:
-    """Refuse a dataset more where a step must know of it from the beginning."""
-    what = None
-    if any(isinstance(n, physical.CallInOrder) for n in source_first(plan.physical)):
-        what = "an operator that remembers rows"
-    for node in source_first(plan.physical):
-        if isinstance(node, physical.KeepMixture) and node.mixture is not None:
-            what = "ensure_mixture(mixture=...)"
-    if what is not None:
+def _digest_of(recorded: Recorded, rules: Mapping[str, Any]) -> str:
+    return digest(json.loads(json.dumps([recorded, rules])))
+
+
+def _check_memory(plan: Plan) -> None:
+    """Refuse other components where an operator remembers those that there were."""
+    if any(isinstance(node, physical.CallInOrder) for node in source_first(plan.physical)):
         raise NotYetError(
-            f"restore: dataset {name!r} cannot be added yet to a pipeline with {what}; leave it "
-            "out, or leave that out from the beginning"
+            "restore: datasets cannot be added, removed or listed in another order yet in a "
+            "pipeline with an operator that remembers rows; list them as they were, and take the "
+            "weight of one away, or leave that operator out from the beginning"
         )
 
 
@@ -200,7 +240,9 @@ class Editing:
     Args:
         source: the mixture from there on.
         floor: the first floor of the plan.
+        steps: of the recipe before it.
         edits: of the run, the one that begins last.
+        numbers: of components before it, and from there on.
         lanes: how many there are.
         step: what a step is from there on.
     """
@@ -209,64 +251,97 @@ class Editing:
         self,
         source: StaticMixtureWorkSource,
         floor: Floor,
+        steps: Sequence[Mapping[str, Any]],
         edits: Sequence[Edit],
+        numbers: Renumbering,
+        *,
         lanes: int,
         step: StepSize | None,
     ) -> None:
-        self._step = step
-        self._source = source
-        self._lanes = lanes
+        self.numbers = numbers
+        self._now = EditedSource(source, lanes, step, edits)
         self._edits = tuple(edits)
-        names = list(edits[-1].source["components"])
-        self._numbers = {name: number for number, name in enumerate(names)}
-        counts = {
-            each.name: np.asarray(each.dataset.counts())
-            for each in source.components
-            if each.name in edits[-1].source["rules"]
-        }
-        self._former = former_lanes(edits[-1], lanes, self._numbers, counts, len(names))
-        self._chain, self._measures = chain_of(floor, names), measures_of(floor)
-        self._wider = chain_of(floor, [each.name for each in source.components])
+        edit = edits[-1]
+        names = list(edit.drawn)
+        self._then = {name: number for number, name in enumerate(names)}
+        self._gone = np.array([self._then[name] for name in edit.removed], np.int64)
+        counts = former_counts(source, edits[-1:])
+        self._former = former_lanes(edit, lanes, self._then, counts, len(names))
+        self._chain, self._measures = chain_of(floor_then(floor, steps), names), measures_of(floor)
+        now = with_removed([each.name for each in source.components], edits)
+        self._anew = Anew(chain_of(floor, now), self._measures, numbers)
 
-    def edited(self, lane: int, state: LaneState) -> LaneState:
-        """Give the state of a lane from which it goes on."""
-        bottom = state.bottom()
-        if self._source.mixture_unit == "tokens":
-            draws = self._former.token_lane(lane)
+    def edited(self, lane: int, state: LaneState) -> tuple[LaneState, Dropped]:
+        """Give the state of a lane from which it goes on, and what of it is dropped."""
+        bottom, count, base = state.bottom(), len(self._then), None
+        if len(self._edits) > 1:
+            base = self._edits[-2].base(lane, self._then, count)
+        draws = self._now.draws(lane)
+        if isinstance(draws, TokenLane):
+            former = self._former.token_lane(lane)
         else:
-            base = None
-            if len(self._edits) > 1:
-                base = self._edits[-2].base(lane, self._numbers, len(self._numbers))
-            draws = self._former.stream(lane, base)
-        run = LaneRun(lane, draws, self._chain, len(self._numbers), bottom, self._measures)
-        standing = run.standing()
-        tick = self._widened(standing.tick)
-        if tick.merge is not None:
-            tick = replace(tick, merge=self._rebased(lane, tick.merge, tick.counts))
-        carried = standing.carried
-        if carried is not None:
-            carried = carried.widened(len(self._source.components))
-        return with_bottom(state, replace(standing, tick=tick, carried=carried))
+            former = self._former.stream(lane, base)
+        run = LaneRun(lane, former, self._chain, count, bottom, self._measures)
+        dropped, merge = Dropped(), None
+        if run.strands is not None and isinstance(draws, TokenLane):
+            merge = self._merge(draws, run.strands.point(), run.counts)
+        if len(self._gone):
+            parts, known = undelivered_of(run)
+            digests = bottom.halves.by_name()
+            held = Undelivered.without(parts, known, digests, self._gone, self.numbers)
+            weights = _weights(draws, merge, bottom.last_draw + 1)
+            standing, dropped = self._anew.state(run, bottom, held, weights)
+        else:
+            standing = self._renumbered(run.standing())
+        if merge is not None:
+            standing = replace(standing, tick=replace(standing.tick, merge=merge))
+        return with_bottom(state, standing), dropped
 
-    def _widened(self, tick: Tick) -> Tick:
+    def _renumbered(self, state: LaneState) -> LaneState:
         """Tell of the components that are there now."""
-        count = len(self._source.components)
-        if count == len(self._numbers):
-            return tick
-        counts = tick.counts.widened(count)
-        return replace(tick, stages=self._wider.widened(tick.stages), counts=counts)
+        numbers, tick, carried = self.numbers, state.tick, state.carried
+        stages = self._anew.chain.renumbered(tick.stages, self._chain, numbers)
+        # Policies may hold their units in another order then.
+        seqs, firsts = np.unique(_pieces(tick.stages), return_index=True)
+        known = tick.known.take(firsts[np.searchsorted(seqs, _pieces(stages))])
+        tick = replace(
+            tick,
+            stages=stages,
+            known=known.renumbered(numbers),
+            counts=tick.counts.renumbered(numbers),
+        )
+        carried = None if carried is None else carried.renumbered(numbers)
+        return replace(state, tick=tick, carried=carried)
 
-    def _rebased(self, lane: int, merge: MergePoint, counts: Counts) -> MergePoint:
+    def _merge(self, draws: TokenLane, point: MergePoint, counts: Counts) -> MergePoint:
         """Let a merge begin anew where it stands: nothing that was emitted counts any more.
 
         A component that was not read before begins; one that is finished stays so.
         """
-        strands = self._source.token_lane(lane, self._lanes, step=self._step).strands
-        live = np.array([strand.length is None or strand.length > 0 for strand in strands])
-        for name in self._edits[-1].source["rules"]:
-            live[self._numbers[name]] &= merge.live[self._numbers[name]]
-        position = np.pad(merge.position, (0, len(live) - len(merge.position)))
-        return MergePoint(position, counts.tokens, live)
+        then, numbers = point.renumbered(self.numbers), self.numbers
+        emitted = counts.renumbered(numbers).tokens
+        read = np.array([self._then[name] for name in self._edits[-1].source["rules"]], np.int64)
+        known = np.zeros(numbers.count, bool)
+        known[numbers.place[read]] = True
+        here = np.array([strand.length != 0 for strand in draws.strands])
+        left = np.array([np.inf if most is None else most for most in draws.budgets]) > emitted
+        return MergePoint(then.position, emitted, here & np.where(known, then.live, left))
+
+
+def _pieces(stages: Sequence[Held]) -> NDArray[np.int64]:
+    """List the document of each piece that policies hold."""
+    return np.concatenate([NO_INTS, *(held.units.seq for held in stages)])
+
+
+def _weights(
+    draws: LaneStream | TokenLane, merge: MergePoint | None, ordinal: int
+) -> NDArray[np.float64] | None:
+    """Give the weights in force where an edit stands."""
+    if isinstance(draws, TokenLane):
+        if merge is None:
+            return None
+        return draws.courses.rebased(float(merge.base.sum()), merge.live).weights_at(0.0)
+    return draws.weights_at(ordinal)
 
 
 def with_bottom(state: LaneState, bottom: LaneState) -> LaneState:

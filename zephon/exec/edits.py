@@ -6,8 +6,8 @@ where every lane stood: that gives the base from which lanes go on, and what was
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,23 @@ RESIZED = "global_batch_size"
 """The word of an edit that changes the size of a step, and nothing of what lanes draw."""
 
 
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A component that an edit took away. rows: of a pass. digest: of its data and its rules."""
+
+    rows: int
+    digest: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Edit:
     """One edit of a run; arrays of shape [lanes].
 
     words: of ``restore(allow=...)`` that let it through. step: steps delivered before it; None
     where ranks share none. size: what a step was. source: the recipe of the work source before it.
-    start: the first draw behind it. rows: rows delivered before it. drawn: rows drawn before it, of
-    each component by name.
+    start: the first draw behind it. rows: rows delivered before it. time: what a lane had drawn,
+    as its courses count: draws, or tokens by the estimate. drawn: rows drawn before it, of each
+    component by name, also of those that were taken away earlier. removed: what it took away.
     """
 
     words: tuple[str, ...]
@@ -39,21 +48,40 @@ class Edit:
     source: Mapping[str, Any]
     start: NDArray[np.int64]
     rows: NDArray[np.int64]
+    time: NDArray[np.float64]
     drawn: Mapping[str, NDArray[np.int64]]
+    removed: Mapping[str, Removed]
 
     @classmethod
     def at(
         cls,
         states: Sequence[LaneState],
+        names: Sequence[str],
+        before: Edit | None,
         *,
         words: Sequence[str],
         step: int | None,
         size: StepSize | None,
         source: Mapping[str, Any],
+        removed: Mapping[str, Removed],
     ) -> Edit:
-        """Make the edit that stands at some states, one a lane, all of them."""
+        """Make the edit that stands at some states, one a lane, all of them.
+
+        Args:
+            states: where lanes stand.
+            names: of the components that they count.
+            before: the edit before it.
+            words, step, size, source, removed: of the edit.
+        """
         bottoms = [state.bottom() for state in states]
-        rows = np.array([bottom.counts().rows for bottom in bottoms])
+        drawn: dict[str, NDArray[np.int64]] = {}
+        for name, rows in zip(names, np.array([b.counts().rows for b in bottoms]).T, strict=True):
+            drawn[name] = drawn.get(name, 0) + rows
+        costs = source.get("token_costs") or {}
+        time = np.zeros(len(states)) if before is None else before.time.copy()
+        for name, rows in drawn.items():
+            known = 0 if before is None else before.drawn.get(name, 0)
+            time += (rows - known) * costs.get(name, 1.0)
         return cls(
             words=tuple(sorted(words)),
             step=step,
@@ -61,7 +89,9 @@ class Edit:
             source=source,
             start=np.array([next_draw(bottom) for bottom in bottoms]),
             rows=np.array([state.rows for state in states]),
-            drawn=dict(zip(source["components"], rows.T, strict=True)),
+            time=time,
+            drawn=drawn,
+            removed=removed,
         )
 
     @classmethod
@@ -74,7 +104,10 @@ class Edit:
         try:
             drawn = {name: _counts(text) for name, text in saved["drawn"].items()}
             start, rows = _counts(saved["start"]), _counts(saved["rows"])
-            if {len(start), len(rows), *map(len, drawn.values())} != {lanes}:
+            time = np.array(saved["time"], np.float64)
+            if not (np.isfinite(time) & (time >= 0)).all():
+                raise ValueError("times that are none")
+            if {len(start), len(rows), len(time), *map(len, drawn.values())} != {lanes}:
                 raise ValueError(f"it must tell of {lanes} lanes")
             return cls(
                 words=tuple(saved["words"]),
@@ -83,7 +116,12 @@ class Edit:
                 source=saved["source"],
                 start=start,
                 rows=rows,
+                time=time,
                 drawn=drawn,
+                removed={
+                    name: Removed(int(each["rows"]), str(each["digest"]))
+                    for name, each in saved["removed"].items()
+                },
             )
         except DAMAGE as exc:
             raise CheckpointError(
@@ -105,7 +143,9 @@ class Edit:
             "source": dict(self.source),
             "start": pack(self.start),
             "rows": pack(self.rows),
+            "time": self.time.tolist(),
             "drawn": {name: pack(rows) for name, rows in self.drawn.items()},
+            "removed": {name: asdict(each) for name, each in self.removed.items()},
         }
 
     def base(self, lane: int, numbers: Mapping[str, int], components: int) -> Base:
@@ -116,15 +156,19 @@ class Edit:
             numbers: of the components there are, by name.
             components: how many are counted.
         """
-        costs = self.source["token_costs"] or {}
         drawn = np.zeros(components, np.int64)
-        time = 0.0
         for name, rows in self.drawn.items():
-            count = int(rows[lane])
-            time += count * costs.get(name, 1.0)
             if name in numbers:
-                drawn[numbers[name]] = count
-        return Base(int(self.start[lane]), time, drawn)
+                drawn[numbers[name]] = rows[lane]
+        return Base(int(self.start[lane]), float(self.time[lane]), drawn)
+
+
+def with_removed(names: Iterable[str], edits: Iterable[Edit]) -> tuple[str, ...]:
+    """Name what a state counts: the components of a source, then those that edits took away."""
+    found = [*names]
+    for edit in edits:
+        found += [name for name in edit.removed if name not in found]
+    return tuple(found)
 
 
 def _counts(text: str) -> NDArray[np.int64]:

@@ -62,7 +62,8 @@ class Engine:
         make_runner: makes what runs tasks; called when the run begins.
         release: lets go of what the segment keeps between tasks; called when the run ends.
         settings: sizes and switches.
-        components: the names of the work source's components.
+        components: the names of the work source's components, then of those that are gone.
+        gone: how many of these there are.
         start: what was handed out before.
         states: each lane's state there; None at the beginning of the data.
     """
@@ -80,6 +81,7 @@ class Engine:
         release: Callable[[], None],
         settings: Settings,
         components: Sequence[str],
+        gone: int = 0,
         start: Position,
         states: Mapping[int, LaneState] | None,
     ) -> None:
@@ -92,7 +94,7 @@ class Engine:
         self._make_runner = make_runner
         self._release = release
         self._settings = settings
-        self._components = components
+        self.components = tuple(components)
         self._start = start
         self._delivered = start
         self._lock = threading.Lock()
@@ -107,7 +109,7 @@ class Engine:
         self._gathering = Gathering(
             ground,
             assembler,
-            WeightsInForce(components),
+            WeightsInForce(self.components[: len(self.components) - gone]),
             topology,
             self.lanes,
             apart=settings.gather_apart,
@@ -280,7 +282,7 @@ class Engine:
         return [self.lane_again(run.lane, states[run.lane]) for run in dropping]
 
     def _run(self, lane: int, draws: LaneStream | TokenLane, state: LaneState | None) -> LaneRun:
-        components = len(self._components)
+        components = len(self.components)
         return build_lane(self._ground, self._entries, lane, draws, components, state)
 
     def _rows_out(self, position: Position, lane: int) -> int:

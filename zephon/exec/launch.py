@@ -14,7 +14,7 @@ from zephon.errors import OptimizerError, PlanError
 from zephon.exec.assemble import Assembler
 from zephon.exec.delivery import Position
 from zephon.exec.edited_source import EditedSource
-from zephon.exec.edits import Edit
+from zephon.exec.edits import Edit, with_removed
 from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.entries import entries_of
 from zephon.exec.floors import floors_of
@@ -54,6 +54,9 @@ from zephon.work.schedule import StepSize
 from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
 from zephon.work.token_lane import TokenLane
+
+REMOVED = "components were removed"
+"""Why what lanes hold must be made again where functions see rows together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ def launch(
     states: Mapping[int, LaneState] | None,
     edits: Sequence[Edit] = (),
     *,
-    functions_changed: bool = False,
+    anew: str = "",
 ) -> Engine:
     """Build the engine of one rank; nothing is read and no thread starts before its first batch.
 
@@ -148,7 +151,8 @@ def launch(
         tokenizers: of the plan's steps, as ``identity`` describes them.
         states: each lane's state at ``start``; None at the beginning of the data.
         edits: of the run, until then.
-        functions_changed: since the states were taken: what lanes hold is read, and made again.
+        anew: why what lanes hold is to be read, and made again: functions changed since the states
+            were taken; or ``REMOVED``.
 
     Raises:
         PlanError: the microbatch does not divide the rank's share of a step, or the mixture counts
@@ -181,12 +185,14 @@ def launch(
         StoreOptions.from_any(options.io_options),
         functools.partial(_chunk_mixture, source, streams),
     )
-    names = tuple(c.name for c in source.components)
+    names = with_removed((c.name for c in source.components), edits)
     segment, make_runner = _segment_and_runner(plan, materials, options, reading, workers)
     ground = Ground(segment, chain_of(floors[0], names), measures_of(floors[0]))
-    if functions_changed and states is not None:
+    # Without some of the rows a function of groups sees others together.
+    if states is not None and (segment.window > 1 if anew == REMOVED else anew):
         states = made_anew(
             states,
+            anew,
             FunctionEdit(
                 # Workers of the run's own do not run yet.
                 segment=segment
@@ -195,7 +201,7 @@ def launch(
                 chain=ground.chain,
                 measures=ground.measures,
                 field=floors[0].layout.tokens_field,
-                components=len(source.components),
+                components=len(names),
                 draws=streams,
                 has_floors=len(floors) > 1,
             ),
@@ -226,15 +232,14 @@ def launch(
             rows=sum(c.dataset.total() for c in source.components if c.read),
             row_bytes=mean_row_bytes(source),
             group_bytes=_group_bytes(source),
-            component_bytes=tuple(
-                c.dataset.mean_row_bytes() if c.read else 0.0 for c in source.components
-            )
+            component_bytes=_component_bytes(source, len(names))
             if source.mixture_unit == "tokens"
             else (),
             limit=limit,
             ahead=next(s.limit for s in floors[0].steps() if isinstance(s, physical.FetchRows)),
         ),
         components=names,
+        gone=len(names) - len(source.components),
         start=start,
         states=states,
     )
@@ -292,7 +297,8 @@ def _chunk_mixture(
     if weights is None:
         return None
     ids = source.component_ids()
-    named = zip((c.name for c in source.components), weights.tolist(), strict=True)
+    # Those that are gone from the run, behind the others, have no weight.
+    named = zip((c.name for c in source.components), weights.tolist(), strict=False)
     return {ids[name]: weight for name, weight in named if weight}
 
 
@@ -330,6 +336,12 @@ def _group_bytes(source: WorkSource) -> float:
     """Return the mean bytes of a decoded row group."""
     read = [c for c in source.components if c.read]
     return sum(c.weight * c.dataset.mean_group_bytes() for c in read)
+
+
+def _component_bytes(source: WorkSource, count: int) -> tuple[float, ...]:
+    """Return the mean bytes of a row of each component, of so many; 0 for one that is not read."""
+    found = [c.dataset.mean_row_bytes() if c.read else 0.0 for c in source.components]
+    return (*found, *[0.0] * (count - len(found)))
 
 
 def mean_row_bytes(source: WorkSource) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,27 @@ from zephon.planner import physical
 def chain_of(floor: Floor, names: Sequence[str]) -> Chain:
     """Build the policies of a floor, for components of these names; all lanes share them."""
     return Chain([_policy(node, tuple(names)) for node in floor.policies])
+
+
+def floor_then(floor: Floor, steps: Sequence[Mapping[str, Any]]) -> Floor:
+    """Give a floor whose policies know the components that a recipe's steps name.
+
+    Args:
+        floor: the first of the plan of now.
+        steps: of the recipe; they have the same calls that place documents.
+    """
+    mixtures = iter([step["mixture"] for step in steps if step["call"] == "ensure_mixture"])
+    domains = iter([step["domains"] for step in steps if "domains" in step])
+    policies: list[physical.PhysicalNode] = []
+    for node in floor.policies:
+        match node:
+            case physical.KeepMixture():
+                policies.append(replace(node, mixture=next(mixtures)))
+            case physical.PackRows():
+                policies.append(replace(node, domains=next(domains)))
+            case _:
+                policies.append(node)
+    return replace(floor, policies=tuple(policies))
 
 
 def measures_of(floor: Floor) -> tuple[str, ...]:
@@ -127,7 +149,7 @@ def _keep_mixture(node: physical.KeepMixture, names: tuple[str, ...]) -> EnsureM
     )
 
 
-def _domains(domains: tuple[tuple[str, ...], ...], names: tuple[str, ...]) -> list[int]:
-    """Number the domain of each component; each is in one."""
+def _domains(domains: Iterable[Iterable[str]], names: tuple[str, ...]) -> list[int]:
+    """Number the domain of each component; each is in one, but -1 for those that are gone."""
     number = {name: place for place, domain in enumerate(domains) for name in domain}
-    return [number[name] for name in names]
+    return [number.get(name, -1) for name in names]

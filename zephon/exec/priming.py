@@ -114,14 +114,14 @@ def _saved_costs(
     """Give the costs that a checkpoint's run measured; what is given now stays as given.
 
     Of datasets that it did not know there are none, but those given. None if there is no
-    checkpoint, or it has no costs, or those of others too: then it belongs to another recipe.
+    checkpoint, or it has no costs.
     """
     estimation = source.token_estimation
     if restored is None or estimation is None:
         return None
     saved = restored["recipe"].get("source", {}).get("token_costs")
     datasets = {c.name: c.dataset for c in source.components if c.read}
-    if saved is None or saved.keys() - datasets.keys():
+    if saved is None:
         return None
     given = {name: estimation.given_ratio(name) for name in datasets}
     return {

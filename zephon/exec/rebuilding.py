@@ -20,6 +20,7 @@ from zephon.exec.block import Known
 from zephon.exec.deriving import Derived
 from zephon.exec.half_used import Halves, half_used
 from zephon.exec.policies import AT_END, NO_UNITS, Chain, Documents, Held, Units
+from zephon.exec.renumbering import Renumbering
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +36,33 @@ class Undelivered:
     known: Known
     digests: dict[tuple[int, int], int]
     derived: Derived
+
+    @classmethod
+    def without(
+        cls,
+        parts: Sequence[Units],
+        known: Known,
+        digests: dict[tuple[int, int], int],
+        gone: NDArray[np.int64],
+        numbers: Renumbering,
+    ) -> Undelivered:
+        """Let all documents of some components go; the others stay what they are.
+
+        Args:
+            parts, known, digests: as above.
+            gone: the components, by the numbers of then.
+            numbers: of components then, and now.
+        """
+        place = np.where(np.isin(known.refs.component, gone), -1, np.arange(len(known)))
+        names = zip(known.refs.ordinal.tolist(), known.refs.child.tolist(), strict=True)
+        told = {name: digests.get(name, 0) for name in names}
+        derived = Derived(
+            known=known.renumbered(numbers),
+            place=place,
+            extras=np.zeros_like(place),
+            digest=np.array([*told.values()], np.int64),
+        )
+        return cls(parts, known, told, derived)
 
     def fates(self) -> Fates:
         """Say what becomes of each document."""

@@ -24,7 +24,8 @@ _NOT_YET = frozenset({"data"})
 
 _MEANING = {
     "weights": "draws follow them from here on, each dataset goes on where it stands",
-    "datasets": "a new one begins, the others go on where they stand",
+    "datasets": "a new one begins, what is held of one that goes is dropped and counted, the "
+    "others go on where they stand",
     "data": "the old shards finish their pass, new rows join at the next",
     "functions": "held documents are made again; those that are gone or others are dropped and "
     "counted",

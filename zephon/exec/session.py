@@ -19,7 +19,7 @@ from zephon.exec.fingerprint import Told, recipe_of
 from zephon.exec.lane_states import lane_from_dict, lane_to_dict
 from zephon.exec.lane_table import Tree, table_of, trees_of
 from zephon.exec.lanes import Topology, make_topology
-from zephon.exec.launch import assembly_of, launch, tokenizers_of
+from zephon.exec.launch import REMOVED, assembly_of, launch, tokenizers_of
 from zephon.exec.priming import prime
 from zephon.exec.recipe_changes import changes, refuse_unless
 from zephon.exec.saved_positions import own_position, position_from_dict, position_to_dict
@@ -152,7 +152,8 @@ def open_engine(
         ShardError: a data file cannot be looked at.
     """
     if restored is not None and isinstance(source, StaticMixtureWorkSource):
-        source = source.continued(restored["recipe"]["source"])
+        earlier = [each["source"] for each in restored["edits"]]
+        source = source.continued([*earlier, restored["recipe"]["source"]])
     tokenizers = tokenizers_of(plan, options)
     prime(plan, source, options, tokenizers, restored)
     identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes, told)
@@ -192,8 +193,10 @@ def open_engine(
     identity = replace(identity, edits=[edit.to_dict() for edit in edits])
     # Data that were added, or other ends, may give an ended run more.
     where = replace(where, ended="ended" in restored and not found)
-    anew = FUNCTIONS in words
-    return start(identity, topology, where, states, edits, functions_changed=anew)
+    anew = REMOVED if len(edits) > len(restored["edits"]) and edits[-1].removed else ""
+    if FUNCTIONS in words:
+        anew = "functions changed"
+    return start(identity, topology, where, states, edits, anew=anew)
 
 
 def _rows_of(saved: Mapping[int, Tree]) -> dict[int, int]:

@@ -54,13 +54,15 @@ class Kept:
 
     names: tuple[str, ...]
     others: bool  # one of the mixtures has a dataset that the other has not
+    moved: bool  # they stand in another order
 
     @classmethod
     def of(cls, before: Recipe, after: Recipe) -> Kept:
         """Compare what two recipes say of their sources; custom ones keep nothing."""
         old, new = (each["source"].get("components", []) for each in (before, after))
         names = tuple(name for name in new if name in old)
-        return cls(names, len(old) != len(names) or len(new) != len(names))
+        moved = names != tuple(name for name in old if name in new)
+        return cls(names, len(old) != len(names) or len(new) != len(names), moved)
 
     def same_shares(self, was: Mapping[str, float], now: Mapping[str, float]) -> bool:
         """Whether weights are the same to each other, as far as both mixtures have datasets."""
@@ -75,7 +77,7 @@ class Kept:
 
     def same_argument(self, name: str, was: Any, now: Any) -> bool:
         """Whether an argument of a step means the same for the datasets in common."""
-        if was == now or not self.others or not was or not now:
+        if was == now or not (self.others or self.moved) or not was or not now:
             return was == now
         if name == "mixture":
             return self.same_shares(dict(was), dict(now))
@@ -97,10 +99,9 @@ def _mixture_changes(
     for name in after["components"]:
         if name not in kept.names:
             yield Change(f"dataset {name!r}", None, _weight(after, name), "datasets")
-    order = [name for name in before["components"] if name in kept.names]
-    if order != list(kept.names):
-        why = "it decides between draws that are due at once; list them as then"
-        yield Change("order of datasets", shown(order), shown(list(kept.names)), None, why)
+    if kept.moved:
+        order = [name for name in before["components"] if name in kept.names]
+        yield Change("order of datasets", shown(order), shown(list(kept.names)), "datasets")
     yield from _weight_changes(before, after, kept)
     grown = set()
     for name in kept.names:
@@ -179,12 +180,15 @@ def _sizes_that_follow(name: str, recipe: Recipe) -> tuple[int, int]:
 
 
 def _cost_changes(before: Any, after: Any, kept: Kept, grown: set[str]) -> Iterator[Change]:
-    """List mean costs that differ; that of a dataset with new shards follows from them."""
+    """List mean costs that differ; that of a dataset with new shards follows from them.
+
+    One that is never drawn has none.
+    """
     if before is None or after is None:
         for path, was, now in differences(before, after, "token_costs"):
             yield Change(path, was, now, None, _COSTS)
         return
-    for name in kept.names:
-        for _, was, now in differences(before.get(name), after.get(name)):
+    for name in (name for name in kept.names if name in before and name in after):
+        for _, was, now in differences(before[name], after[name]):
             word = "data" if name in grown else None
             yield Change(f"token cost of {name!r}", was, now, word, "" if word else _COSTS)

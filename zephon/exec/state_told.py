@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from zephon.exec.arrivals import Counts
 from zephon.exec.change import cut
 from zephon.exec.data_change import between_states
-from zephon.exec.data_changes import shards_of
-from zephon.exec.edits import Edit
+from zephon.exec.data_changes import rows_of, shards_of
+from zephon.exec.edits import Edit, with_removed
 from zephon.exec.history import LaneState
 from zephon.exec.lane_states import lane_from_dict
 from zephon.exec.lane_table import trees_of
@@ -43,7 +43,7 @@ def told_state(state: Mapping[str, Any]) -> list[str]:
         f"steps        {cut(', '.join(step['call'] for step in recipe['steps'])) or 'none'}",
         *(f"edits        {edit}" for edit in _edits(state)),
         "",
-        *_table(_counted(recipe, lanes)),
+        *_table(_counted(state, lanes)),
         "",
         f"held at the lanes' last ticks: {_many(sum(map(len, held)), 'document')} of "
         f"{_many(tokens, 'token')}; drawn since then: {since:,}",
@@ -70,7 +70,7 @@ def told_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
         for name, change in data.items()
         if change.touched or change.some_touched
     ]
-    counted = [_counted(state["recipe"], _lanes(state)) for state in (one, other)]
+    counted = [_counted(state, _lanes(state)) for state in (one, other)]
     found = [
         f"{name}, {head}: was {was:,}, is {now:,}"
         for name in {**counted[0], **counted[1]}
@@ -101,8 +101,9 @@ def _data(recipe: Mapping[str, Any]) -> str:
     for name, manifest in recipe["data"].items():
         shards = shards_of(manifest)
         count = manifest["shards"] if shards is None else len(shards)
-        rows = manifest["rows"] if shards is None else sum(each[1] for each in shards)
-        told.append(f"{_safe(name)} of {_many(rows, 'row')} in {_many(count, 'shard')}")
+        told.append(
+            f"{_safe(name)} of {_many(rows_of(manifest), 'row')} in {_many(count, 'shard')}"
+        )
     return cut("; ".join(told) or "none")
 
 
@@ -148,7 +149,7 @@ def _lanes_told(state: Mapping[str, Any]) -> str:
     return f"{held} of {state['lane_count']}, {rows:,} rows delivered{over}"
 
 
-def _counted(recipe: Mapping[str, Any], lanes: Mapping[int, LaneState]) -> dict[str, list[int]]:
+def _counted(state: Mapping[str, Any], lanes: Mapping[int, LaneState]) -> dict[str, list[int]]:
     """Count by component: rows drawn, filtered and dropped, tokens made."""
     counts = [each for each in map(_counts_of, lanes.values()) if each is not None]
     if not counts:
@@ -156,7 +157,7 @@ def _counted(recipe: Mapping[str, Any], lanes: Mapping[int, LaneState]) -> dict[
     whole = counts[0]
     for each in counts[1:]:
         whole = whole.plus(each)
-    names = _names(recipe["source"], len(whole.rows))
+    names = _names(state, len(whole.rows))
     columns = (whole.rows, whole.filtered, whole.dropped, whole.tokens)
     found: dict[str, NDArray[np.int64]] = {}
     for place, name in enumerate(names):
@@ -176,9 +177,15 @@ def _counts_of(lane: LaneState) -> Counts:
     return Counts(drawn.rows, tokens, drawn.filtered, drawn.dropped)
 
 
-def _names(source: Mapping[str, Any], count: int) -> Sequence[str]:
-    """Name what references count by: a custom source's components, once for each dataset."""
-    names = [_safe(each if isinstance(each, str) else each[0]) for each in source["components"]]
+def _names(state: Mapping[str, Any], count: int) -> Sequence[str]:
+    """Name what references count by: a custom source's components, once for each dataset.
+
+    Those that are gone from the run stand last.
+    """
+    components = state["recipe"]["source"]["components"]
+    names = [each if isinstance(each, str) else each[0] for each in components]
+    edits = [Edit.from_dict(saved, state["lane_count"]) for saved in state.get("edits", ())]
+    names = [_safe(name) for name in with_removed(names, edits)]
     return [names[place * len(names) // count] for place in range(count)]
 
 

@@ -14,7 +14,8 @@ class WeightsInForce:
     """Names weights; as long as they stay the same, in the same mapping.
 
     Args:
-        components: the name of each; a component may span datasets, which are counted apart.
+        components: the name of each; a component may span datasets, which are counted apart. Of
+            others, behind these, no weight is named.
     """
 
     def __init__(self, components: Sequence[str]) -> None:
@@ -30,7 +31,8 @@ class WeightsInForce:
         before = self._of_lane.get(run.lane)
         if before is not None and before[0] is weights:
             return before[1]
-        values, mixture = tuple(weights.tolist()), self._latest[1]
+        values = tuple(weights[: len(self._components)].tolist())
+        mixture = self._latest[1]
         if values != self._latest[0]:
             mixture = dict.fromkeys(self._components, 0.0)
             for name, value in zip(self._components, values, strict=True):

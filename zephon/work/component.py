@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,19 @@ class Rules:
     passes: int | None
     must: int | None
     budget: Amount | None
+
+    @classmethod
+    def of(cls, recipe: Mapping[str, Any]) -> Rules:
+        """Make the rules that gave a recipe."""
+        budget = recipe["budget"]
+        return cls(
+            fresh=recipe["reshuffle_on_repeat"],
+            block_size=recipe["shuffle_block_size"],
+            policy=recipe["exhausted_policy"],
+            passes=recipe["passes"],
+            must=recipe["stop_after_passes"],
+            budget=None if budget is None else Amount(**budget),
+        )
 
     def recipe(self) -> dict[str, Any]:
         """Describe the rules as JSON values, by the names of the arguments that they come from."""

@@ -59,3 +59,28 @@ class EditedLane(LaneStream):
         if place not in self._made:
             self._made[place] = make()
         return first, self._made[place]
+
+
+class PartlyGone(LaneStream):
+    """Draws among which those of some components are left out: nobody can read them any more.
+
+    Args:
+        stream: gives all.
+        gone: the components.
+    """
+
+    __slots__ = ("_gone", "_stream")
+
+    def __init__(self, stream: LaneStream, gone: Sequence[int]) -> None:
+        self._stream = stream
+        self._gone = np.array(gone, np.int32)
+
+    @property
+    def length(self) -> int | None:
+        """How many draws there are, with those that are left out."""
+        return self._stream.length
+
+    def draw(self, start: int, count: int) -> Refs:
+        """Give what is left of draws ``start`` up to ``start + count``."""
+        refs = self._stream.draw(start, count)
+        return refs.take(np.flatnonzero(~np.isin(refs.component, self._gone)))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.work.budget import Amount
 from zephon.work.component import Component, Rules, Settings
 from zephon.work.mixture import MixtureSpec
 from zephon.work.mixture_plan import MixturePlan, Reading
@@ -31,15 +30,15 @@ def former_plan(
 
     Args:
         recipe: what ``StaticMixtureWorkSource.recipe`` gave.
-        numbers: of each component that it names, the one that references shall have.
+        numbers: of each component that it reads, the one that references shall have.
         counts: rows of each shard of those that are read; 0 for shards that were not there, which
             change nothing.
     """
     nothing = cast("Dataset", None)  # its rows are counted below, and nobody reads any here
     settings = Settings(**{field.name: recipe[field.name] for field in fields(Settings)})
-    rules = {name: _rules(each) for name, each in recipe["rules"].items()}
+    rules = {name: Rules.of(each) for name, each in recipe["rules"].items()}
     components = tuple(
-        Component(name, numbers[name], nothing, recipe["weights"][name], name in rules)
+        Component(name, numbers.get(name, -1), nothing, recipe["weights"][name], name in rules)
         for name in recipe["components"]
     )
     return MixturePlan(
@@ -57,18 +56,6 @@ def former_plan(
         mixture=MixtureSpec.scaled(recipe["weights"]),
         counted=recipe["mixture_unit"],
         schedule=None if recipe["schedule"] is None else _schedule(recipe["schedule"]),
-    )
-
-
-def _rules(recipe: Mapping[str, Any]) -> Rules:
-    budget = recipe["budget"]
-    return Rules(
-        fresh=recipe["reshuffle_on_repeat"],
-        block_size=recipe["shuffle_block_size"],
-        policy=recipe["exhausted_policy"],
-        passes=recipe["passes"],
-        must=recipe["stop_after_passes"],
-        budget=None if budget is None else Amount(**budget),
     )
 
 

@@ -121,6 +121,28 @@ class MixturePlan:
         reading = (replace(r, former=former.get(r.component.name, ())) for r in self.reading)
         return replace(self, reading=tuple(reading))
 
+    def reading_on(self, rules: Mapping[str, Mapping[str, Any]]) -> MixturePlan:
+        """Return the plan where components that were read are read, if only without weight.
+
+        Args:
+            rules: of those, as a recipe has them, by name.
+        """
+        found = [each.name for each in self.components if not each.read and each.name in rules]
+        if not found:
+            return self
+        components = tuple(replace(c, read=c.read or c.name in found) for c in self.components)
+        known = {each.component.name: each for each in self.reading}
+        reading = []
+        for component in (each for each in components if each.read):
+            name = component.name
+            if name in known:
+                reading.append(known[name])
+                continue
+            own = Rules.of(rules[name])
+            counts = np.asarray(component.dataset.counts())
+            reading.append(Reading(component, own, self.settings.passes(name, own, counts)))
+        return replace(self, components=components, reading=tuple(reading))
+
     def recipe(self, costs: Mapping[str, float] | None) -> dict[str, Any]:
         """List everything that changes the data, as JSON values."""
         return {

@@ -154,7 +154,7 @@ class StaticMixtureWorkSource(CutChunks):
         self.token_estimation = token_estimation
         self.token_ratios: dict[str, TokenRatio] = {}
         self._costs: dict[str, float] | None = None
-        self._laid_out: tuple[StepSize | None, Lanes] | None = None
+        self._laid_out: tuple[tuple[int, StepSize | None, int | None], Lanes] | None = None
         if token_estimation is not None and self._ratios_are_given():
             self.prime()
 
@@ -217,19 +217,20 @@ class StaticMixtureWorkSource(CutChunks):
         return next((rules.block_size for rules in found), None)
 
     def continued(
-        self, recipe: Mapping[str, Any], grown: Collection[str] = ()
+        self, recipes: Sequence[Mapping[str, Any]], grown: Collection[str] = ()
     ) -> StaticMixtureWorkSource:
-        """Return this source with the automatic block sizes of a run that it goes on with.
+        """Return this source as it goes on with a run.
 
-        Those of its datasets decide their order; another dataset must not change it.
+        Automatic block sizes stay. What was read is read on, if without weight: it may be held.
 
         Args:
-            recipe: of the source of that run.
+            recipes: of the sources of that run, the latest last.
             grown: datasets with other shards than in that run; their blocks follow from these.
         """
-        rules = recipe.get("rules", {}) if self._blocks_follow else {}
+        rules = {name: own for each in recipes for name, own in each.get("rules", {}).items()}
         sizes = {name: r["shuffle_block_size"] for name, r in rules.items() if name not in grown}
-        return self._of(self._plan.with_blocks(sizes))
+        plan = self._plan.with_blocks(sizes) if self._blocks_follow else self._plan
+        return self._of(plan.reading_on(recipes[-1].get("rules", {})))
 
     def grown(self, former: Mapping[str, tuple[Former, ...]]) -> StaticMixtureWorkSource:
         """Return this source for a run in which shards were added, as ``with_former`` has it."""
@@ -293,7 +294,7 @@ class StaticMixtureWorkSource(CutChunks):
                 "lane_stream: mixture_unit='tokens' orders draws by tokens, which are known only "
                 "behind a tokenizer; run it in a Pipeline"
             )
-        return self._lanes(lanes, step).stream(lane, state)
+        return self.lanes(lanes, step).stream(lane, state)
 
     def token_lane(self, lane: int, lanes: int, *, step: StepSize | None = None) -> TokenLane:
         """Give the parts of a lane whose mixture counts tokens exactly.
@@ -304,7 +305,7 @@ class StaticMixtureWorkSource(CutChunks):
         lane, lanes = arguments.lane_of("token_lane", lane, lanes)
         if self.mixture_unit != "tokens":
             raise PlanError("token_lane: the mixture must count tokens; set mixture_unit='tokens'")
-        return self._lanes(lanes, step).token_lane(lane)
+        return self.lanes(lanes, step).token_lane(lane)
 
     @property
     def requires_token_priming(self) -> bool:
@@ -384,11 +385,12 @@ class StaticMixtureWorkSource(CutChunks):
         shares = ", ".join(f"{each.name}: {each.weight:.4g}" for each in self._plan.components)
         return f"{CALL}({shares}; seed={self.seed})"
 
-    def _lanes(self, count: int, step: StepSize | None) -> Lanes:
-        """Lay out lanes; those asked for last are kept, since all of a run are asked for."""
-        kept = self._laid_out
-        if kept is None or kept[0] != step or kept[1].count != count:
-            kept = self._laid_out = (step, Lanes(self._plan, count, step, self._costs))
+    def lanes(self, count: int, step: StepSize | None, components: int | None = None) -> Lanes:
+        """Lay out lanes that count so many components, or its own; the last of them are kept."""
+        kept, wanted = self._laid_out, (count, step, components)
+        if kept is None or kept[0] != wanted:
+            lanes = Lanes(self._plan, count, step, self._costs, components)
+            kept = self._laid_out = (wanted, lanes)
         return kept[1]
 
     def _ratios_are_given(self) -> bool:

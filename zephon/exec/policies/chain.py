@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.policies.policy import NO_UNITS, Documents, Held, Policy, Units
+from zephon.exec.renumbering import Renumbering
 
 States = list[Any]
 """One state a policy, of one lane."""
@@ -73,11 +74,16 @@ class Chain:
             for policy, part in zip(self._policies, held, strict=True)
         ]
 
-    def widened(self, held: Sequence[Held]) -> tuple[Held, ...]:
-        """Return states where components were added last; see ``Policy.widened``."""
-        count = len(self._policies)
-        wide = [p.widened(part) for p, part in zip(self._policies, held, strict=False)]
-        return (*wide, *held[count:])
+    def renumbered(
+        self, held: Sequence[Held], before: Chain, numbers: Renumbering
+    ) -> tuple[Held, ...]:
+        """Return the states of another chain among other components; see ``Policy.renumbered``.
+
+        Finished rows may stand behind them.
+        """
+        pairs = zip(self._policies, before._policies, held, strict=False)
+        found = [now.renumbered(part, was, numbers) for now, was, part in pairs]
+        return (*found, *held[len(found) :])
 
     def dropped(self, states: States) -> Mapping[str, NDArray[np.int64]]:
         """Count tokens that were thrown away since the lane began, by reason and component."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from zephon.exec.policies.contributions import NONE, SEVERAL, contributions
 from zephon.exec.policies.mixing import BY_GROUP, Mixing
 from zephon.exec.policies.policy import AT_END, NO_UNITS, Documents, Held, Policy, Units
+from zephon.exec.renumbering import Renumbering
 
 _EVERY = 64  # units from one look at the weights in force to the next
 _SETTLED = 1000.0  # weight that leaves before a deviation is told of
@@ -37,7 +38,7 @@ class EnsureMixture(Policy[Mixing]):
         groups: of each component the place of its name in ``names``.
         names: of the mixture's components.
         target: shape [names], float64, shares that hold throughout; None: the source's weights in
-            force when a unit came, looked at for every 64th of them.
+            force when a unit came. Looked at for every 64th unit.
         max_buffer_size: units that wait at most, >= 1; None: no bound.
         drain_target_ratio: part of ``max_buffer_size`` that is left when units were forced out.
         obsolete_drain_rate: units of components that left the target (or never were in it) leave
@@ -138,14 +139,17 @@ class EnsureMixture(Policy[Mixing]):
                 state.add(place, group, weight)
         return state
 
-    def widened(self, held: Held) -> Held:
-        """Owe nothing to groups that were not there; see ``Policy.widened``."""
-        fresh = self.make_state(0).numbers()
-        numbers = dict(held.numbers)
+    def renumbered(self, held: Held, before: Policy[Mixing], numbers: Renumbering) -> Held:
+        """Owe nothing to groups that are new; see ``Policy.renumbered``.
+
+        The target of now comes into force with the next look at the weights.
+        """
+        fresh = Mixing.empty(0, numbers.count).numbers()  # a group is a component here
+        found = dict(held.numbers)
         for name in BY_GROUP:
-            before = numbers[name]
-            numbers[name] = np.concatenate([before, fresh[name][len(before) :]])
-        return Held(held.units, numbers)
+            found[name] = numbers.amounts(found[name], fresh[name])
+        found["served"] = numbers.components(found["served"])
+        return Held(held.units, found)
 
     def realised(self, state: Mixing) -> NDArray[np.float64]:
         """Return the weight that left of each component, shape [names]."""
@@ -184,7 +188,9 @@ class EnsureMixture(Policy[Mixing]):
             self._watch(state, self._tolerance)
 
     def _look_up(self, state: Mixing, trigger: int, documents: Documents) -> bool:
-        if self._target is not None or trigger == AT_END:
+        if self._target is not None:  # an edit of the run may have changed it
+            return state.aim(self._target)
+        if trigger == AT_END:
             return False
         weights = documents.weights(trigger)
         if weights is None:

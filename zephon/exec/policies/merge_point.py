@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.policies.due_documents import Queue
+from zephon.exec.renumbering import Renumbering
 from zephon.work.course import Courses
 
 
@@ -23,6 +24,11 @@ class MergePoint:
     position: NDArray[np.int64]
     base: NDArray[np.int64]
     live: NDArray[np.bool_]
+
+    def renumbered(self, numbers: Renumbering) -> MergePoint:
+        """Return the same among other components; those that are new are finished."""
+        position, base = (numbers.amounts(each) for each in (self.position, self.base))
+        return MergePoint(position, base, numbers.amounts(self.live))
 
 
 @dataclass(slots=True, eq=False)

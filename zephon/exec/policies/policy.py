@@ -16,6 +16,8 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.exec.renumbering import Renumbering
+
 State = TypeVar("State")
 
 AT_END = -1
@@ -217,13 +219,13 @@ class Policy(ABC, Generic[State]):
     def resume(self, lane: int, held: Held, documents: Documents) -> State:
         """Rebuild the state that ``held`` came from; documents may have other arrival numbers."""
 
-    def widened(self, held: Held) -> Held:
-        """Return what ``held`` gave where there were fewer components, as it is among all.
+    def renumbered(self, held: Held, before: Policy[State], numbers: Renumbering) -> Held:
+        """Return what another policy held as it is among the components of now.
 
-        The policy knows all of them; those that it did not know before stand last.
-
-        Raises:
-            NotYetError: it cannot be told.
+        Args:
+            held: what it held.
+            before: that policy: the same, for the components of then.
+            numbers: of components then, and now; of none that is gone is anything held.
         """
         return held
 

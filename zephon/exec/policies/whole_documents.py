@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.policies.policy import Documents, Held, Policy, Units
+from zephon.exec.renumbering import Renumbering
 
 OVERSIZED = "oversized"
 """Why documents are thrown away that are longer than a row."""
@@ -55,11 +56,9 @@ class WholeDocuments(Policy[State]):
         """Count the documents longer than a row."""
         return state.oversized_documents
 
-    def widened(self, held: Held) -> Held:
-        """Count nothing thrown away of components that were not there; see ``Policy.widened``."""
-        oversized = self._nothing_thrown()
-        before = held.numbers["oversized"]
-        oversized[: len(before)] = before
+    def renumbered(self, held: Held, before: Policy[State], numbers: Renumbering) -> Held:
+        """Count nothing thrown away of components that are new; see ``Policy.renumbered``."""
+        oversized = numbers.amounts(held.numbers["oversized"])
         return Held(held.units, {**held.numbers, "oversized": oversized})
 
     def _nothing_thrown(self) -> NDArray[np.int64]:
