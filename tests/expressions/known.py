@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from zephon.expressions import RowFilter, expression_step, resolve
+from zephon.expressions import RowFilter, expression_step, resolve, run
 
 FIELDS = (
     ("k", pa.int64()),
@@ -26,6 +26,12 @@ def resolved(call, *given, fields=FIELDS, complete=True, **named):
 
 def step(call, *given, fields=FIELDS, complete=True, **named):
     return expression_step(call, given, fields, complete, why, named)
+
+
+def parts(steps, frame):
+    """Run steps; give the frame, and which rows are in it."""
+    found = run(steps, frame)
+    return found.frame, found.kept
 
 
 def row_filter(*predicates, fields=FIELDS):

@@ -5,9 +5,8 @@ import polars.selectors as cs
 import pyarrow as pa
 import pytest
 
-from tests.expressions.known import TYPED, resolved, step
+from tests.expressions.known import TYPED, parts, resolved, step
 from zephon.errors import PlanError
-from zephon.expressions import run
 
 FRAME = pa.record_batch(
     {"k": pa.array([1, None]), "text": ["a", "b"], "score": pa.array([0.5, 2], pa.float32())}
@@ -26,7 +25,7 @@ FRAME = pa.record_batch(
 def test_they_see_what_they_choose_among_and_nothing_else(given, reads, made):
     found = resolved("select", given, fields=TYPED)
     assert {each.reads for each in found} == {reads}
-    rows, kept = run([step("select", given, fields=TYPED)], FRAME)
+    rows, kept = parts([step("select", given, fields=TYPED)], FRAME)
     assert (rows.to_pydict(), kept) == (made, None)
 
 
@@ -35,14 +34,14 @@ def test_a_choice_by_place_sees_all_fields():
     (found,) = resolved("select", pl.nth(1) + 1, fields=fields)
     assert found.reads == ("a", "b", "c")
     frame = pa.record_batch({name: pa.array([n], pa.int8()) for n, (name, _) in enumerate(fields)})
-    made, _ = run([step("select", pl.nth(1) + 1, fields=fields)], frame)
+    made, _ = parts([step("select", pl.nth(1) + 1, fields=fields)], frame)
     assert made.to_pydict() == {"b": [2]}
 
 
 def test_each_of_several_predicates_must_be_true():
     frame = pa.record_batch({"a": [1, 5, 1], "b": [1, 1, 5]})
     fields = (("a", pa.int64()), ("b", pa.int64()))
-    _, kept = run([step("filter", pl.all() < 3, fields=fields)], frame)
+    _, kept = parts([step("filter", pl.all() < 3, fields=fields)], frame)
     assert kept.tolist() == [0]
 
 

@@ -40,14 +40,21 @@ def test_a_predicate_sees_only_rows_for_which_those_before_it_are_true():
         row_filter(number, TEXT != "a").keeps(FRAME)
 
 
-def test_bounds_prove_nothing_from_the_first_predicate_that_might_raise():
+def test_a_predicate_that_might_raise_proves_nothing():
     low = {"k": Statistics(pa.scalar(0), pa.scalar(3), 0, 3)}
     never, raises = K < 0, TEXT.cast(pl.Int64) > 0
     for predicates, kept in (
         ([never, raises], False),
         ([TEXT == "a", never, raises], False),
-        ([raises, never], True),
+        ([raises, never], False),
+        ([raises], True),
         ([raises & never], True),
         ([never & raises], True),  # both sides are computed of every row
     ):
         assert row_filter(*predicates).may_keep([low]).tolist() == [kept]
+
+
+def test_predicates_over_unknown_columns_are_not_asked():
+    both = row_filter(TEXT.cast(pl.Int64) > 7, K > 1)
+    assert both.keeps(FRAME, frozenset({"text"})).tolist() == [False, False, True]
+    assert both.keeps(FRAME, frozenset({"text", "k"})).tolist() == [True] * 3

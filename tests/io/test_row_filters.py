@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -154,7 +155,7 @@ def test_bad_rows_may_be_told_of_beside_the_others(kind, payload, tmp_path):
     for place, row in ((0, 3), (2, 1)):
         with pytest.raises(DataError) as raised:
             Filtered(data, payload=payload).take([row])
-        assert taken.faults[place] == str(raised.value)
+        assert taken.faults[place].why == str(raised.value)
 
 
 def test_a_row_that_is_bad_in_a_column_of_the_filter_passes(tmp_path):
@@ -163,7 +164,7 @@ def test_a_row_that_is_bad_in_a_column_of_the_filter_passes(tmp_path):
         taken = Filtered(made(kind, [rows], tmp_path), pl.col("k") < 6).take(late_faults=True)
         assert taken.kept.tolist() == [0, 1]
         assert list(taken.faults) == [1]
-        assert "'k' must be a value of type int64" in taken.faults[1]
+        assert "'k' must be a value of type int64" in taken.faults[1].why
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "in_memory"])
@@ -203,6 +204,32 @@ def test_a_text_that_is_not_utf8_is_bad_for_the_filter_too(tmp_path):
             one.take()
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "in_memory"])
+def test_a_good_value_beside_a_bad_one_is_known(kind, tmp_path):
+    """Also where only whole rows, or columns that no predicate reads, make the row bad."""
+    rows = [{"k": 1, "text": 5}, {"k": 9, "text": 6}, {"k": 9, "text": "b"}]
+    data = made(kind, [rows], tmp_path)
+    one = Filtered(data, pl.col("k") > 5, frame={"text": pa.large_string()}, payload=True)
+    taken = one.take(late_faults=True)
+    assert taken.kept.tolist() == [1, 2]
+    assert {place: fault.unknown for place, fault in taken.faults.items()} == {0: {"text"}}
+    assert taken.frame.to_pydict() == {"k": [9, 9], "text": [None, "b"]}
+    both = Filtered(data, pl.col("text") == "x", pl.col("k") < 5).take(late_faults=True)
+    assert both.kept.tolist() == [0]
+
+
+def test_a_line_that_is_bad_elsewhere_is_known_to_a_filter(tmp_path):
+    lines = (b'{"k": 1, "text": "a", "x": "\xff"}', b'{"k": 9, "text": "b", "x": "\xff"}')
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
+    one = Filtered(Dataset.from_path("d", tmp_path), pl.col("k") > 5, payload=True)
+    taken = one.take(late_faults=True)
+    assert taken.kept.tolist() == [1]
+    assert taken.faults[0].why.startswith(
+        "dataset 'd', shard 'a.jsonl', row 1 (line 2, byte 32): a line must be UTF-8"
+    )
+    assert taken.faults[0].unknown == frozenset()
+
+
 def test_a_line_that_is_no_json_passes_and_raises(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"k": 9, "text": "a"}\n{"k": 1,\n{"k": 2, "text": "b"}\n')
     one = Filtered(Dataset.from_path("d", tmp_path), pl.col("k") < 5)
@@ -224,10 +251,11 @@ def test_a_filter_that_raises_spoils_the_rows_it_raises_for(kind, tmp_path):
     taken = one.take([4, 5, 1, 2], late_faults=True)
     assert taken.kept.tolist() == [0, 2, 3]
     assert list(taken.faults) == [0, 2]
-    assert ", row 4: filter: " in taken.faults[0]
-    assert taken.faults[0].endswith("; mend or remove the row, or filter what comes before")
-    with pytest.raises(DataError, match="row 2: filter: ") as raised:
+    assert taken.faults[0].step == "filter"
+    with pytest.raises(DataError, match=r"^filter: col\(\"text\"\).* raised .* on ") as raised:
         one.take([1, 2, 4])
+    assert taken.faults[2].why in str(raised.value)
+    assert re.search(r"row 2; mend or remove the row, or filter it out before$", str(raised.value))
     assert "\n" not in str(raised.value)
 
 

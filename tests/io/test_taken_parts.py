@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from zephon.io.faults import BadRow
 from zephon.io.taken_parts import TakenPart, bad_rows, places_of
 
 
@@ -47,9 +48,20 @@ def test_no_row_passes():
 
 def test_the_bad_row_that_was_asked_for_first_comes_first():
     parts = [
-        part(0, None, 2, [(1, "b"), (0, "a")]),
-        part(2, [0, 2], faults=[(1, "z"), (1, "y")]),
+        part(0, None, 2, [BadRow(1, "b"), BadRow(0, "a")]),
+        part(2, [0, 2], faults=[BadRow(1, "z"), BadRow(1, "y")]),
     ]
-    assert bad_rows(parts, None) == [(0, 0, "a"), (1, 1, "b"), (4, 4, "y"), (4, 4, "z")]
+
+    def listed(order):
+        return [(asked, place, bad.detail) for asked, place, bad in bad_rows(parts, order)]
+
+    assert listed(None) == [(0, 0, "a"), (1, 1, "b"), (4, 4, "y"), (4, 4, "z")]
     turned = np.array([4, 3, 2, 1, 0])
-    assert bad_rows(parts, turned) == [(0, 4, "y"), (0, 4, "z"), (3, 1, "b"), (4, 0, "a")]
+    assert listed(turned) == [(0, 4, "y"), (0, 4, "z"), (3, 1, "b"), (4, 0, "a")]
+
+
+def test_of_what_is_wrong_with_one_row_the_same_goes_first():
+    raised, frame = BadRow(0, "a", raised=True), BadRow(0, "b", "k")
+    for order in ([raised, frame, BadRow(0, "c")], [BadRow(0, "c"), frame, raised]):
+        found = bad_rows([part(0, None, 1, order)], None)
+        assert [bad.detail for _, _, bad in found] == ["c", "b", "a"]

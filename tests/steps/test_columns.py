@@ -9,6 +9,9 @@ import pytest
 
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
 from zephon.errors import DataError, PlanError
+from zephon.planner.compiler import compile_plan
+from zephon.planner.rewrites import REWRITES
+from zephon.planner.rewrites.push_predicates import push_predicates
 
 ROWS = [
     {"text": f"word {i}", "k": i, "score": None if i % 7 == 0 else i / 10, "tags": ["a"] * (i % 3)}
@@ -166,8 +169,12 @@ RAISES, NEVER = pl.col("t").cast(pl.Int64) > 0, pl.col("k") < 0
 @pytest.mark.parametrize(
     ("steps", "raises"),
     [
-        (lambda p: p.filter(RAISES, NEVER), True),
-        (lambda p: p.filter(RAISES).filter(NEVER), True),
+        (lambda p: p.filter(RAISES), True),
+        (lambda p: p.filter(RAISES, pl.col("k") < 2), True),
+        (lambda p: p.with_columns(n=RAISES).filter(NEVER | pl.col("n")), True),
+        (lambda p: p.filter(RAISES, NEVER), False),
+        (lambda p: p.filter(RAISES).filter(NEVER), False),
+        (lambda p: p.with_columns(n=RAISES).filter(NEVER).drop("n"), False),
         (lambda p: p.filter(RAISES & NEVER), True),
         (lambda p: p.filter(NEVER & RAISES), True),
         (lambda p: p.filter(NEVER, RAISES), False),
@@ -183,10 +190,91 @@ def test_whether_a_filter_raises_is_not_decided_by_row_groups(steps, raises, siz
         dataset = Dataset.from_path("a", tmp_path)
     pipe = steps(pipeline(dataset))
     if raises:
-        with pytest.raises(DataError, match=r"row 0: filter: .* raised conversion from `str`"):
+        with pytest.raises(DataError, match=r"col.* raised conversion from `str` .*, row 0; mend"):
             list(pipe)
     else:
         assert rows_of(pipe) == [{"k": -1, "t": "4"}]
+
+
+def without_push(pipe):
+    """Let filters run where they were called."""
+    rules = tuple(rule for rule in REWRITES if rule is not push_predicates)
+    pipe._plan = compile_plan(pipe._node, rewrites=rules)
+    return pipe
+
+
+@pytest.mark.parametrize(
+    ("k", "other", "said"),
+    [
+        (pa.array([1, 2**63], pa.uint64()), pa.int64(), r"int64, got 9223372036854775808;"),
+        (pa.array([1, 2**53 + 1]), pa.float64(), "double, got 9007199254740993;"),
+        (pa.array([1, 10**14]).cast(pa.timestamp("s")), pa.timestamp("ns"), r"\[ns\], got one of"),
+        (pa.array([[1], [2**63]], pa.list_(pa.uint64())), pa.list_(pa.int64()), "got a list: "),
+        (pa.array([b"1", b"\xff"]).view(pa.string()), pa.string(), "got bytes that are not UTF-8"),
+    ],
+    ids=["integers", "floats", "times", "lists", "texts"],
+)
+def test_a_value_beyond_the_joined_type_is_an_error_wherever_filters_run(k, other, said, tmp_path):
+    table = pa.table({"k": k, "j": [1, 2], "text": ["a", "b"]})
+    pq.write_table(table, tmp_path / "0.parquet", row_group_size=1, write_statistics=False)
+    table = pa.table({"k": pa.array([None], other), "j": [3], "text": ["c"]})
+    pq.write_table(table, tmp_path / "1.parquet")
+    dataset = Dataset.from_path("a", tmp_path)
+    never = pl.col("k").is_null() & (pl.col("j") > 9)
+    for place in (lambda p: p, without_push):
+        for looks in (never, pl.col("k").is_null()):
+            with pytest.raises(DataError, match=rf"^dataset 'a', shard '0.*row 1: .*{said}"):
+                list(place(pipeline(dataset).filter(looks)))
+        pipe = place(pipeline(dataset).filter(pl.col("k").is_not_null(), pl.col("j") != 2))
+        assert [row["j"] for row in rows_of(pipe)] == [1]
+
+
+@pytest.mark.parametrize("value", ["two", 2.5, True, 2**70, [2]])
+@pytest.mark.parametrize("kind", ["jsonl", "memory"])
+def test_a_value_of_another_type_is_an_error_wherever_filters_run(kind, value, tmp_path):
+    rows = [{"k": 1, "j": 1}, {"k": value, "j": 2}, {"k": 3, "j": 3}]
+    schema = {"k": "int64", "j": "int64"}
+    if kind == "memory":
+        dataset = Dataset.from_dict("a", {0: InMemoryShard(rows)}, schema=schema)
+    else:
+        (tmp_path / "0.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        dataset = Dataset.from_path("a", tmp_path, schema=schema)
+    for place in (lambda p: p, without_push):
+        with pytest.raises(
+            DataError, match=r"^dataset 'a', .*row 1.* must be a value of type int64"
+        ):
+            list(place(pipeline(dataset).filter(pl.col("k") < 0)))
+        pipe = place(pipeline(dataset).filter(pl.col("k") < 3, pl.col("j") != 2))
+        assert [row["j"] for row in rows_of(pipe)] == [1]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "memory"])
+def test_a_filter_over_computed_fields_keeps_bad_rows_away_too(kind, tmp_path, tokenizer_file):
+    rows = [{"t": "ash", "k": 1}, {"t": None, "k": 2}, {"t": "elm", "k": 3}]
+    schema = {"t": "string", "k": "int64"}
+    if kind == "memory":
+        dataset = Dataset.from_dict("a", {0: InMemoryShard(rows)}, schema=schema)
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "0.parquet")
+        dataset = Dataset.from_path("a", tmp_path)
+    else:
+        (tmp_path / "0.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        dataset = Dataset.from_path("a", tmp_path, schema=schema)
+
+    def run(*filters, between=lambda p: p):
+        pipe = between(pipeline(dataset).with_columns(z=pl.col("t").is_not_null()))
+        pipe = pipe.filter(*filters).tokenize(tokenizer_id=tokenizer_file, field="t")
+        found = len(list(pipe))
+        return found, pipe.accounting()["a"]["rows_filtered"]
+
+    assert run(pl.col("z")) == (2, 1)
+    assert run(pl.col("z"), between=lambda p: p.shuffle(buffer_size=2, seed=1)) == (2, 1)
+    assert run(pl.col("z"), between=lambda p: p.rename({"k": "n"}).filter(pl.col("n") > 1)) == (
+        1,
+        2,
+    )
+    with pytest.raises(DataError, match=r"row 1.* field 't' must be text, got null"):
+        run(pl.col("z") | (pl.col("k") < 3))
 
 
 @pytest.fixture(params=["jsonl", "memory"])

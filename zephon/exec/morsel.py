@@ -17,6 +17,7 @@ from zephon.io.fields import TOKENS
 from zephon.work.refs import Refs
 
 if TYPE_CHECKING:
+    from zephon.io.faults import RowFault
     from zephon.io.payload import Payload
 
 
@@ -31,7 +32,7 @@ class Morsel:
     frame: columns of any type that expressions work on, with nulls; None: there are none.
     lost: draws of which no row is left.
     faults: rows that are bad, and what is wrong with each, where that is no error before they have
-        passed a filter; by position.
+        passed all filters; by position.
     """
 
     refs: Refs
@@ -40,7 +41,7 @@ class Morsel:
     measures: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     frame: pa.RecordBatch | None = None
     lost: Lost = field(default_factory=Lost.none)
-    faults: Mapping[int, str] = field(default_factory=dict)
+    faults: Mapping[int, RowFault] = field(default_factory=dict)
 
     def part(self, first: int, stop: int) -> Morsel:
         """Return rows [first, stop) as they are."""
@@ -80,21 +81,29 @@ class Morsel:
         child = (np.arange(len(kept)) - np.repeat(ends - some, some)).astype(np.int32)
         faults = self.faults
         if faults:
-            place = {int(old): new for new, old in enumerate(kept.tolist())}
-            faults = {place[old]: why for old, why in faults.items() if old in place}
+            old = np.array([*faults])
+            places = np.searchsorted(kept, old)
+            faults = {
+                place: why
+                for place, stays, why in zip(
+                    places.tolist(), stays[old].tolist(), faults.values(), strict=True
+                )
+                if stays
+            }
         indices = pa.array(kept)
         return Morsel(
             refs=replace(found, child=child, last_child=last),
-            columns=_taken(self.columns, indices, len(kept)),
+            columns=taken_rows(self.columns, indices, len(kept)),
             payload=None if self.payload is None else self.payload.take(kept),
             measures={name: values[kept] for name, values in self.measures.items()},
-            frame=None if self.frame is None else _taken(self.frame, indices, len(kept)),
+            frame=None if self.frame is None else taken_rows(self.frame, indices, len(kept)),
             lost=self.lost.joined(lost),
             faults=faults,
         )
 
 
-def _taken(columns: pa.RecordBatch, indices: pa.Array, rows: int) -> pa.RecordBatch:
+def taken_rows(columns: pa.RecordBatch, indices: pa.Array, rows: int) -> pa.RecordBatch:
+    """Copy some rows of a batch, which may have no columns."""
     if not columns.num_columns:
         return no_columns(rows)
     arrays = [column.take(indices) for column in columns.columns]

@@ -11,11 +11,12 @@ from zephon.column_steps import ColumnStep, Expression, Statistics, no_columns
 from zephon.expressions.fields import after, drop_step, rename_step
 from zephon.expressions.given import expression_step, resolve
 from zephon.expressions.row_filter import RowFilter
-from zephon.expressions.running import run
+from zephon.expressions.running import Computed, run
 from zephon.expressions.taking_apart import cannot_raise
 
 __all__ = [
     "ColumnStep",
+    "Computed",
     "Expression",
     "RowFilter",
     "Statistics",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -45,13 +44,16 @@ class RowFilter:
     def __reduce__(self) -> tuple[object, ...]:
         return RowFilter, (self.predicates,)
 
-    def keeps(self, frame: pa.RecordBatch) -> NDArray[np.bool_]:
+    def keeps(
+        self, frame: pa.RecordBatch, unknown: frozenset[str] = frozenset()
+    ) -> NDArray[np.bool_]:
         """Say which rows are kept.
 
         A predicate sees only rows for which those before it are true.
 
         Args:
             frame: has the columns that predicates read.
+            unknown: columns whose values nobody knows; predicates that read them are not asked.
 
         Returns:
             A mask of its own, shape [rows].
@@ -60,13 +62,14 @@ class RowFilter:
             ExecutionError: Polars raised for some value; names the expression, with the cause.
         """
         found = {name: series(frame.column(name)).alias(name) for name in self.reads}
-        return passing(self.predicates, frame.num_rows, found.__getitem__)
+        asked = [each for each in self.predicates if unknown.isdisjoint(each.reads)]
+        return passing(asked, frame.num_rows, found.__getitem__)
 
     def may_keep(self, groups: Sequence[Mapping[str, Statistics]]) -> NDArray[np.bool_]:
         """Say of which row groups any row may be kept; True unless it is proved that none is.
 
-        A predicate that might raise proves nothing, nor do those after it: which rows it raises for
-        must not depend on how rows are grouped.
+        A predicate that might raise proves nothing. What it raises for rows that another drops does
+        not count, so which rows are bad does not depend on how rows are grouped.
 
         Args:
             groups: of each, statistics of columns by name; one that is left out may hold anything.
@@ -81,4 +84,4 @@ class RowFilter:
 
     @cached_property
     def _tests(self) -> tuple[Test, ...]:
-        return tuple(test_of(each) for each in itertools.takewhile(cannot_raise, self.predicates))
+        return tuple(test_of(each) for each in filter(cannot_raise, self.predicates))

@@ -7,7 +7,9 @@ converted; text would be copied twice. Values have the types that expressions sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -26,23 +28,42 @@ _ROW = "\0row"  # a column with a value a row, so that constants get as many
 _ZERO = pl.Series(_ROW, [0], dtype=pl.UInt8)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Computed:
+    """What steps made of a frame.
+
+    frame: after the steps. kept: which rows of the given frame are in it, ascending, shape [rows],
+    int64; None: all. unknown: columns of it whose values nobody knows. problem: what raised first,
+    predicates before computed fields, and the kind of its step; None: nothing did.
+    """
+
+    frame: pa.RecordBatch
+    kept: NDArray[np.int64] | None
+    unknown: frozenset[str] = frozenset()
+    problem: tuple[str, ExecutionError] | None = None
+
+
 def run(
-    steps: Sequence[ColumnStep], frame: pa.RecordBatch
-) -> tuple[pa.RecordBatch, NDArray[np.int64] | None]:
+    steps: Sequence[ColumnStep],
+    frame: pa.RecordBatch,
+    unknown: frozenset[str] = frozenset(),
+    *,
+    lenient: bool = False,
+) -> Computed:
     """Run steps, in order.
+
+    What is made of an unknown value is unknown, and a predicate that reads one keeps the row.
 
     Args:
         steps: each on what the one before it made.
         frame: at least the columns that they read; one without columns still has rows.
-
-    Returns:
-        the frame after the steps, and which rows of ``frame`` are in it, ascending, shape [rows],
-        int64; None: all.
+        unknown: columns of it whose values nobody knows; they hold some stand-in.
+        lenient: what raises is unknown, too; for one row.
 
     Raises:
         ExecutionError: Polars raised; names the expression, with the cause.
     """
-    rows = _Rows(frame)
+    rows = _Rows(frame, unknown, lenient)
     for step in steps:
         if step.kind == "filter":
             rows.filter(step.expressions)
@@ -51,18 +72,23 @@ def run(
         elif step.kind == "drop":
             rows.drop({str(name) for name in step.names})
         else:
-            rows.compute(step.expressions, alone=step.kind == "select")
-    return rows.to_arrow(), rows.kept
+            rows.compute(step.expressions, step.kind)
+    problem = min(rows.problems, key=lambda each: each[0] != "filter", default=None)
+    return Computed(rows.to_arrow(), rows.kept, frozenset(rows.unknown), problem)
 
 
 class _Rows:
     """Columns on their way through steps.
 
-    kept: positions of the rows that are left; None: all.
+    kept: positions of the rows that are left; None: all. unknown: names of columns whose values
+    nobody knows. problems: what raised, and the kind of its step.
     """
 
-    def __init__(self, frame: pa.RecordBatch) -> None:
+    def __init__(self, frame: pa.RecordBatch, unknown: Iterable[str], lenient: bool) -> None:
         self.kept: NDArray[np.int64] | None = None
+        self.unknown = set(unknown)
+        self.problems: list[tuple[str, ExecutionError]] = []
+        self._lenient = lenient
         self._rows = frame.num_rows
         self._below: dict[str, pa.Array] = dict(
             zip(frame.schema.names, frame.columns, strict=True)
@@ -74,7 +100,12 @@ class _Rows:
         }
 
     def filter(self, predicates: Sequence[Expression]) -> None:
-        mask = passing(predicates, self._rows, self._series)
+        asked = [each for each in predicates if self.unknown.isdisjoint(each.reads)]
+        for part in [[each] for each in asked] if self._lenient else [asked]:
+            with self._noting("filter"):
+                self._keep(passing(part, self._rows, self._series))
+
+    def _keep(self, mask: NDArray[np.bool_]) -> None:
         if mask.all():
             return
         left = np.flatnonzero(mask)
@@ -88,20 +119,50 @@ class _Rows:
 
     def rename(self, new: Mapping[str, str]) -> None:
         self._columns = {new.get(name, name): column for name, column in self._columns.items()}
+        self.unknown = {new.get(name, name) for name in self.unknown}
 
     def drop(self, names: set[str]) -> None:
         self._columns = {
             name: column for name, column in self._columns.items() if name not in names
         }
+        self.unknown -= names
 
-    def compute(self, expressions: Sequence[Expression], *, alone: bool) -> None:
+    def compute(self, expressions: Sequence[Expression], kind: str) -> None:
         made: dict[str, str | tuple[pl.Series, pa.DataType]] = {}
-        computed = [each for each in expressions if each.column is None]
-        found = iter(evaluate(computed, self._rows, self._series) if computed else ())
+        found, unknown = self._evaluated(expressions, kind), set()
         for each in expressions:
-            column = each.column
-            made[each.name] = (next(found), each.type) if column is None else self._columns[column]
+            if each.column is not None:
+                made[each.name] = self._columns[each.column]
+                if each.column in self.unknown:
+                    unknown.add(each.name)
+            elif each.name in found:
+                made[each.name] = (found[each.name], each.type)
+            else:
+                made[each.name] = (pl.Series([None] * self._rows, dtype=_type(each)), each.type)
+                unknown.add(each.name)
+        alone = kind == "select"
         self._columns = made if alone else {**self._columns, **made}
+        self.unknown = unknown if alone else (self.unknown - made.keys()) | unknown
+
+    def _evaluated(self, expressions: Sequence[Expression], kind: str) -> dict[str, pl.Series]:
+        """Compute those expressions that read nothing unknown; gives values by name."""
+        some = [e for e in expressions if e.column is None and self.unknown.isdisjoint(e.reads)]
+        found: dict[str, pl.Series] = {}
+        for part in [[each] for each in some] if self._lenient else [some]:
+            with self._noting(kind):
+                values = evaluate(part, self._rows, self._series) if part else ()
+                found.update(zip((each.name for each in part), values, strict=True))
+        return found
+
+    @contextmanager
+    def _noting(self, kind: str) -> Iterator[None]:
+        """Go on after what raises, where that is wanted."""
+        try:
+            yield
+        except ExecutionError as exc:
+            if not self._lenient:
+                raise
+            self.problems.append((kind, exc))
 
     def to_arrow(self) -> pa.RecordBatch:
         indices = None if self.kept is None else pa.array(self.kept)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.expressions import RowFilter
-from zephon.io.formats.format import Faults
+from zephon.io.faults import NOTHING, Faults, Parts
 from zephon.io.payload import RowSource
 
 
@@ -21,18 +21,28 @@ from zephon.io.payload import RowSource
 class Trial:
     """A filter that raised for some row of a row group.
 
-    frame: what it looks at, all rows. bad: rows whose values there are bad, ascending, int64.
+    frame: what it looks at, all rows. bad: rows of which some of that is unknown.
     """
 
     keep: RowFilter
     frame: pa.RecordBatch
-    bad: NDArray[np.int64]
+    bad: Parts
 
     def find(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[int, str]]:
-        """Find those of some rows that pass; also what is wrong with some, by place among these."""
-        passes, raised = passing(self.keep, self.frame.take(pa.array(rows)))
-        found = np.flatnonzero(passes | np.isin(rows, self.bad))
-        places = np.searchsorted(found, sorted(raised)).tolist()
+        """Find those of some rows that pass; also what is wrong with some, by place among these.
+
+        What the filter raises for a row of which something is unknown is not told.
+        """
+        frame = self.frame.take(pa.array(rows))
+        passes, good = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+        for names, bad in self.bad:
+            there = np.isin(rows, bad)
+            passes[there], _ = passing(self.keep, frame.filter(pa.array(there)), names)
+            good &= ~there
+        left = np.flatnonzero(good)
+        passes[left], raised = passing(self.keep, frame.take(pa.array(left)))
+        found = np.flatnonzero(passes)
+        places = np.searchsorted(found, left[sorted(raised)]).tolist()
         return found, dict(zip(places, [raised[row] for row in sorted(raised)], strict=True))
 
 
@@ -80,27 +90,57 @@ class KeptGroup:
         return found, numbers[found], {}
 
 
-def evaluated(keep: RowFilter, frame: pa.RecordBatch) -> NDArray[np.bool_] | None:
-    """Say which rows pass a filter, shape [rows]; None if it raises for one of them."""
+def evaluated(keep: RowFilter, frame: pa.RecordBatch, bad: Parts = ()) -> NDArray[np.bool_] | None:
+    """Say which rows pass a filter, shape [rows]; None if it raises for one of them.
+
+    Args:
+        keep: the filter.
+        frame: what it looks at.
+        bad: rows of which some of that is unknown.
+    """
     try:
-        return np.array(keep.keeps(frame), np.bool_)
+        if not bad:
+            return np.array(keep.keeps(frame), np.bool_)
+        passes, good = np.ones(frame.num_rows, np.bool_), np.ones(frame.num_rows, np.bool_)
+        for names, rows in bad:
+            passes[rows] = keep.keeps(frame.take(pa.array(rows)), names)
+            good[rows] = False
+        passes[good] = keep.keeps(frame.filter(pa.array(good)))
+        return passes
     except Exception:  # the filter is the user's, and so is what it raises; it is said row by row
         return None
 
 
-def passing(keep: RowFilter, frame: pa.RecordBatch) -> tuple[NDArray[np.bool_], dict[int, str]]:
-    """Say which rows pass a filter, shape [rows], and what is wrong with those it raises for.
+def passing(
+    keep: RowFilter, frame: pa.RecordBatch, unknown: frozenset[str] = NOTHING
+) -> tuple[NDArray[np.bool_], dict[int, str]]:
+    """Say which rows pass a filter, shape [rows], and what it raises for some of these.
 
-    These pass. They are found by halves, since Polars does not say which it was.
+    They are found by halves, since Polars does not say which it was. One that another predicate
+    drops is not among them.
     """
     try:
-        return np.array(keep.keeps(frame), np.bool_), {}
-    except Exception as exc:  # as above
+        return np.array(keep.keeps(frame, unknown), np.bool_), {}
+    except Exception:  # as above
         if frame.num_rows <= 1:
-            problem = " ".join(str(exc).split())
-            told = f": filter: {problem}; mend or remove the row, or filter what comes before"
-            return np.ones(frame.num_rows, np.bool_), dict.fromkeys(range(frame.num_rows), told)
+            return _one(keep, frame, unknown)
     middle = frame.num_rows // 2
-    left, wrong = passing(keep, frame.slice(0, middle))
-    right, more = passing(keep, frame.slice(middle))
+    left, wrong = passing(keep, frame.slice(0, middle), unknown)
+    right, more = passing(keep, frame.slice(middle), unknown)
     return np.concatenate([left, right]), wrong | {middle + row: told for row, told in more.items()}
+
+
+def _one(
+    keep: RowFilter, frame: pa.RecordBatch, unknown: frozenset[str]
+) -> tuple[NDArray[np.bool_], dict[int, str]]:
+    """Ask each predicate by itself of one row."""
+    problem = ""
+    for predicate in keep.predicates:
+        try:
+            passes = RowFilter([predicate]).keeps(frame, unknown)
+        except Exception as exc:  # as above
+            problem = problem or " ".join(str(exc).split())
+        else:
+            if not passes.all():
+                return passes, {}
+    return np.ones(1, np.bool_), {0: problem}

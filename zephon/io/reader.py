@@ -12,7 +12,7 @@ With a filter, only rows that pass are decoded and cached; such groups do not go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from zephon.errors import DataError
 from zephon.expressions import RowFilter
 from zephon.io.dataset import Dataset
+from zephon.io.faults import WAY_OUT, BadRow, RowFault
 from zephon.io.fields import Column
 from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch
 from zephon.io.frames import joined_values
@@ -57,7 +58,7 @@ class TakenRows:
     frame: pa.RecordBatch | None
     payload: Payload | None
     kept: NDArray[np.int64]
-    faults: dict[int, str]
+    faults: dict[int, RowFault]
 
 
 class RowReader:
@@ -130,8 +131,8 @@ class RowReader:
         parts = self._parts(groups, positions - self._starts[groups], late_faults)
         bad = bad_rows(parts, order)
         if bad and not late_faults:
-            _, place, detail = bad[0]
-            raise DataError(self._message(int(positions[place]), detail))
+            _, place, first = bad[0]
+            raise DataError(self._message(int(positions[place]), first))
         kept, back = places_of(parts, order, len(positions), filtered=self._keep is not None)
         arrays = [
             joined([part.columns[index] for part in parts], back, column.type)
@@ -148,10 +149,13 @@ class RowReader:
         payload = payload_of(parts) if self._kept_rows else None
         if payload is not None and back is not None:
             payload = payload.take(back)
-        faults: dict[int, str] = {}
-        for asked, place, detail in bad:
+        faults: dict[int, RowFault] = {}
+        for asked, place, found in bad:
             given = int(np.searchsorted(kept, asked))
-            faults.setdefault(given, self._message(int(positions[place]), detail))
+            fault = faults.get(given) or self._fault(int(positions[place]), found)
+            if found.unknown is not None:
+                fault = replace(fault, unknown=fault.unknown | {found.unknown})
+            faults[given] = fault
         return TakenRows(columns, frame, payload, kept, faults)
 
     def counts(self) -> ReadCounts:
@@ -242,9 +246,17 @@ class RowReader:
             )
         return key
 
-    def _message(self, position: int, detail: str) -> str:
+    def _fault(self, position: int, bad: BadRow) -> RowFault:
+        if bad.raised:
+            return RowFault(bad.detail, step="filter")
+        return RowFault(self._message(position, bad))
+
+    def _message(self, position: int, bad: BadRow) -> str:
         """Say what is wrong with a row, given where it is among the rows of all shards."""
         shard = int(np.searchsorted(self._first_row, position, side="right")) - 1
         row = position - int(self._first_row[shard])
         name = self._dataset.shards[shard].name
-        return f"dataset {self._dataset.name!r}, shard {name!r}, row {row}{detail}"
+        place = f"dataset {self._dataset.name!r}, shard {name!r}, row {row}"
+        if bad.raised:
+            return f"filter: {bad.detail} on {place}; {WAY_OUT}"
+        return f"{place}{bad.detail}"

@@ -4,14 +4,12 @@ Parquet: the footer's statistics first, which may say that nothing need be read;
 that the filter looks at; then, if any row passes, the others. Lines and rows in memory are decoded
 once, whole, since finding a field costs as much as reading it.
 
-A row that does not pass never counts as bad. A row passes, so that whoever takes it meets its
-error, if the filter raises for it, or if it is bad in a column of some predicate, and no predicate
-over good values alone drops it: so the order of predicates does not matter.
+A row that does not pass never counts as bad. One predicate that is known not to be true of a row
+drops it, whatever others make of it: they may raise for it, or look at columns in which it is bad.
+Else it passes, and whoever takes it meets its error. So the order of predicates does not matter.
 """
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +19,13 @@ from zephon.errors import PlanError
 from zephon.expressions import RowFilter, cannot_raise
 from zephon.io.dataset import Dataset
 from zephon.io.excluded_groups import ExcludedGroups
+from zephon.io.faults import unknown_parts
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats import FORMATS
-from zephon.io.formats.format import DecodedGroup, Faults, GroupReader, columns_batch, held_bytes
+from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch, held_bytes
 from zephon.io.formats.parquet import Parquet
 from zephon.io.gather import joined, picked
-from zephon.io.kept_group import KeptGroup, Trial, evaluated, passing
+from zephon.io.kept_group import KeptGroup, Trial, evaluated
 from zephon.io.offsets import indices_of
 from zephon.io.read_counts import ReadCounter
 
@@ -69,15 +68,7 @@ class FilteredGroups:
         self._others = tuple(self._columns.index(column) for column in others)
         self._at_once = dataset.kind != Parquet.kind or _meet(tested, columns)
         self._first = group_reader(dataset, tested, payload=False)
-        self._parts = [(keep, self._first)]
-        if len(keep.predicates) > 1:
-            parts = [RowFilter([predicate]) for predicate in keep.predicates]
-            reads = [_tested(part, frame) for part in parts]
-            groups = [group_reader(dataset, read, payload=False) for read in reads]
-            self._parts = list(zip(parts, groups, strict=True))
-        # Beyond the first that might raise none proves anything: its rows must be looked at.
-        sure = itertools.takewhile(cannot_raise, keep.predicates)
-        alone = [RowFilter([predicate]) for predicate in sure]
+        alone = [RowFilter([predicate]) for predicate in filter(cannot_raise, keep.predicates)]
         self._excluded = ExcludedGroups(alone, self._first, dataset.group_counts())
         everything = self._columns if self._at_once else others
         self._rest = group_reader(dataset, everything, payload=payload)
@@ -118,17 +109,11 @@ class FilteredGroups:
         else:
             first = self._first.read(shard, group)
             frame, whole, decoded = first.columns, None, first.bytes
-        passes = evaluated(self._keep, frame)
-        faults = first.faults
-        if whole is not None and any(_drops(passes, bad) for bad in faults):
-            # Which column is bad decides whether these rows pass, and faults do not name it.
-            faults = self._first.read(shard, group).faults
-        bad = self._bad(shard, group, frame, faults)
-        trial = None
+        bad = unknown_parts(first.faults, self._keep.reads) if first.faults else ()
+        passes, trial = evaluated(self._keep, frame, bad), None
         if passes is None:
             trial = Trial(self._keep, frame, bad)
             passes = np.ones(frame.num_rows, np.bool_)
-        passes[bad] = True
         kept = np.flatnonzero(passes)
         if len(kept) and whole is None:
             rest = self._rest.read(shard, group) if self._reads_rest else None
@@ -138,27 +123,6 @@ class FilteredGroups:
         if whole is None or not len(kept):
             return self._nothing()
         return self._kept(kept, whole, trial)
-
-    def _bad(
-        self, shard: int, group: int, frame: pa.RecordBatch, faults: tuple[Faults, ...]
-    ) -> NDArray[np.int64]:
-        """Find the rows that pass because they are bad, ascending.
-
-        Args:
-            shard: as of ``read``.
-            group: as of ``read``.
-            frame: what the filter looks at.
-            faults: of that.
-        """
-        bad = _rows_of(faults)
-        if not len(bad) or len(self._parts) == 1:
-            return bad
-        some, dropped = frame.take(pa.array(bad)), np.zeros(len(bad), np.bool_)
-        for part, groups in self._parts:
-            good = ~np.isin(bad, _rows_of(groups.read(shard, group).faults))
-            passes, _ = passing(part, some.filter(pa.array(good)))
-            dropped[good] |= ~passes
-        return bad[~dropped]
 
     def _nothing(self) -> KeptGroup:
         none = np.empty(0, np.int64)
@@ -194,7 +158,7 @@ class FilteredGroups:
         if whole.payload is not None:
             payload = whole.payload.some(kept)
             held += whole.bytes * len(kept) // rows
-        some = tuple(_among(bad, kept) for bad in whole.faults)
+        some = tuple(bad.of_kept(kept) for bad in whole.faults)
         columns = columns_batch(self._columns, arrays, len(kept))
         return KeptGroup(kept, columns, np.arange(len(kept)), some, payload, held)
 
@@ -226,21 +190,3 @@ def _meet(tested: tuple[Column, ...], columns: tuple[Column, ...]) -> bool:
         column.path in paths and (column.type == TEXT or pa.types.is_nested(column.type))
         for column in tested
     )
-
-
-def _drops(passes: NDArray[np.bool_] | None, bad: Faults) -> bool:
-    return passes is None or not passes[bad.rows].all()
-
-
-def _rows_of(faults: tuple[Faults, ...]) -> NDArray[np.int64]:
-    """List bad rows, ascending, each once."""
-    if not faults:
-        return np.empty(0, np.int64)
-    return np.unique(np.concatenate([np.empty(0, np.int64), *(bad.rows for bad in faults)]))
-
-
-def _among(bad: Faults, kept: NDArray[np.int64]) -> Faults:
-    """Give the faults of some rows, by their numbers among these."""
-    numbers = np.searchsorted(kept, bad.rows).clip(max=len(kept) - 1)
-    there = np.flatnonzero(kept[numbers] == bad.rows)
-    return Faults(numbers[there], [bad.details[place] for place in there.tolist()])

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.io.formats.format import DecodedGroup, Faults
+from zephon.io.faults import BadRow, Faults
+from zephon.io.formats.format import DecodedGroup
 from zephon.io.frames import picked_values
 from zephon.io.gather import picked
 from zephon.io.kept_group import KeptGroup
@@ -30,7 +32,7 @@ class TakenPart:
     found: which of these they are, ascending, shape [rows]; None: all.
     columns: the rows as bytes, a column of the plan each; a slice of the group's only where they
         are a good part of it. frame: columns of any type, likewise.
-    faults: bad ones among them and what is wrong with each; as a rule only the first of a kind.
+    faults: bad ones among them; as a rule only the first of a kind.
     source: holds them whole, if whole rows are wanted; at least these, at most the group.
     places: where each of them is in ``source``, shape [rows], int64.
     """
@@ -39,7 +41,7 @@ class TakenPart:
     found: NDArray[np.int64] | None
     columns: Sequence[pa.Array]
     frame: Sequence[pa.Array]
-    faults: Sequence[tuple[int, str]]
+    faults: Sequence[BadRow]
     source: RowSource | None
     places: NDArray[np.int64]
 
@@ -71,17 +73,25 @@ def places_of(
     return kept[back], back
 
 
-def bad_rows(parts: list[TakenPart], order: NDArray[np.int64] | None) -> list[tuple[int, int, str]]:
+def bad_rows(
+    parts: list[TakenPart], order: NDArray[np.int64] | None
+) -> list[tuple[int, int, BadRow]]:
     """List bad rows: which of a request each is, and of one sorted by group, and what is wrong.
 
-    Ascending, so that the bad row that was asked for first is named, whatever the order of groups.
+    Ascending, so that the bad row that was asked for first is named, whatever the order of groups;
+    of what is wrong with one row, the same goes first whatever columns were read beside it.
     """
-    found: list[tuple[int, int, str]] = []
+    found: list[tuple[int, int, BadRow]] = []
     for part in parts:
-        for row, detail in part.faults:
-            place = part.start + (row if part.found is None else int(part.found[row]))
-            found.append((place if order is None else int(order[place]), place, detail))
-    return sorted(found)
+        for bad in part.faults:
+            place = part.start + (bad.row if part.found is None else int(part.found[bad.row]))
+            found.append((place if order is None else int(order[place]), place, bad))
+    return sorted(found, key=_order)
+
+
+def _order(found: tuple[int, int, BadRow]) -> tuple[Any, ...]:
+    asked, place, bad = found
+    return asked, place, bad.raised, bad.unknown is not None, bad.detail
 
 
 def taken(
@@ -127,19 +137,18 @@ def taken_kept(
         found=found,
         columns=picked(arrays[:typed], rows, indices_of(rows)),
         frame=picked_values(arrays[typed:], rows),
-        faults=[*_bad(group.faults, rows, late), *raised.items()],
+        faults=[
+            *_bad(group.faults, rows, late),
+            *(BadRow(row, problem, raised=True) for row, problem in raised.items()),
+        ],
         source=source,
         places=places,
     )
 
 
-def _bad(
-    faults: Sequence[Faults], rows: NDArray[np.int64], late: bool
-) -> Sequence[tuple[int, str]]:
+def _bad(faults: Sequence[Faults], rows: NDArray[np.int64], late: bool) -> Sequence[BadRow]:
     """Find bad rows among some: of each kind the first, or all."""
-    if not late:
-        return [first for bad in faults if (first := bad.first(rows))]
-    return [found for bad in faults for found in bad.among(rows)]
+    return [found for bad in faults for found in (bad.among(rows) if late else bad.first(rows))]
 
 
 def payload_of(parts: list[TakenPart]) -> Payload:

@@ -129,6 +129,7 @@ def _segment_steps(section: Section, flow: Flow, layout: RowLayout) -> Iterator[
                         tokens=tuple(name for name in node.token_fields() if _reads(node, name)),
                         moved=given.moved,
                         movable=movable,
+                        late_faults=_filters(steps[number + 1 :]),
                     ),
                     1,
                 )
@@ -178,21 +179,30 @@ def _reads(node: Columns, name: str) -> bool:
 
 
 def _fetch(node: Fetch, flow: Flow, steps: Sequence[Node]) -> FetchRows:
-    """Read what the steps use.
-
-    A filter right above sees bad rows before they are errors, as it would while reading, where the
-    optimizer puts it. Other filters come after: a bad row is an error before them.
-    """
-    above = next((n for n in steps[1:] if not isinstance(n, Prefetch)), None)
-    filters = isinstance(above, Columns) and above.steps[0].kind == "filter"
+    """Read what the steps use."""
     return FetchRows(
         columns=flow.columns if node.columns is None else node.columns,
         payload=flow.rows if node.columns is None else node.payload,
         frame=flow.frame if node.columns is None else node.frame,
         predicates=node.predicates,
-        late_faults=filters,
+        late_faults=_filters(steps[1:]),
         limit=node.limit,
     )
+
+
+def _filters(steps: Sequence[Node]) -> bool:
+    """Say whether rows are filtered before another step than one on columns looks at them.
+
+    Till then a bad row is no error: a filter may drop it, as it would while reading, where the
+    optimizer puts it.
+    """
+    for node in steps:
+        if isinstance(node, Columns):
+            if not node.keeps_rows():
+                return True
+        elif node.reads() or node.takes_rows or node.measure() is not None:
+            return False
+    return False
 
 
 def _measure(number: int, steps: Sequence[Node], layout: RowLayout, rows: _RowForm) -> Step | None:

@@ -20,8 +20,8 @@ class FetchRows:
     """Read columns, and whole rows if ``payload``, for references; a step of a segment.
 
     frame: columns of kind "any", for expressions. predicates: rows for which one is not true are
-    dropped, before their other columns count. late_faults: a bad row is no error before it has
-    passed the filters of the next step. limit: rows of a lane that can be needed; None: all.
+    dropped, before their other columns count. late_faults: a bad row is no error yet: later steps
+    filter. limit: rows of a lane that can be needed; None: all.
     """
 
     columns: tuple[Column, ...]
@@ -55,7 +55,7 @@ class ComputeColumns:
     nobody needs them. tokens: columns that tokenize made, put into the frame first. moved: typed
     columns whose path means something else afterwards, each with its new path; None: it has none.
     movable: no function has run before, so what is filtered here might have been filtered while
-    reading.
+    reading. late_faults: as of ``FetchRows``.
     """
 
     steps: tuple[ColumnStep, ...]
@@ -64,6 +64,7 @@ class ComputeColumns:
     tokens: tuple[str, ...] = ()
     moved: tuple[tuple[str, str | None], ...] = ()
     movable: bool = True
+    late_faults: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

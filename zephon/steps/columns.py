@@ -29,10 +29,13 @@ class ColumnSteps(Description):
 
         Dropped rows keep their place in the order, and ``accounting`` counts them. Where the
         predicate reads fields of the files, row groups are skipped by their statistics, and other
-        columns are read of the rows that are left. A predicate that might raise, and those after
-        it, skip none: put comparisons first. A filter over fields of the data, called before they
-        are used, also keeps bad rows away from later steps; one over computed fields comes after
-        what later steps read was checked.
+        columns are read of the rows that are left. A predicate that might raise skips none: give
+        comparisons by themselves.
+
+        A row that a filter drops is never an error, whatever else is wrong with it: a value that
+        is bad in its file, or one for which another expression raises. A row is an error where the
+        predicates that look at good values alone are true, or there are none. (Texts of Parquet
+        that are not UTF-8 go unnoticed in row groups that are skipped.)
 
         Args:
             predicates: boolean expressions over fields, such as ``pl.col("score") > 0.5``; joined

@@ -13,6 +13,7 @@ from zephon.exec.morsel import Morsel
 from zephon.exec.operator import RowError
 from zephon.exec.operators.compute_columns import ComputeColumnsOp
 from zephon.expressions import drop_step, expression_step
+from zephon.io.faults import RowFault
 from zephon.io.fields import TOKENS
 from zephon.io.formats.memory import ObjectRows
 from zephon.io.payload import Payload
@@ -21,6 +22,7 @@ from zephon.work.refs import Refs
 
 K, TEXT = pl.col("k"), pl.col("text")
 FIELDS = (("k", pa.int64()), ("text", pa.large_string()), ("input_ids", TOKENS))
+MORE = (*FIELDS, ("n", pa.int64()))
 TEXTS = ["a", "7", "8", "b"]
 
 
@@ -108,12 +110,73 @@ def test_tokens_are_columns_too():
 
 
 def test_a_bad_row_is_an_error_only_if_it_passes():
-    faults = {0: "row 0 is bad", 2: "row 2 is bad", 3: "row 3 is bad"}
+    faults = {row: RowFault(f"row {row} is bad") for row in (0, 2, 3)}
     for bound, row in ((1, 2), (3, 3)):
         with pytest.raises(DataError, match=f"^row {row} is bad$"):
             op(step("filter", bound < K)).run(morsel(faults=faults))
     made = op(step("filter", TEXT == "7")).run(morsel(faults=faults))
     assert made.refs.row.tolist() == [1]
+
+
+def known(**unknown):
+    """Faults of rows, each with what is unknown of it."""
+    return {int(row[1:]): RowFault(row, unknown=frozenset(n)) for row, n in unknown.items()}
+
+
+def test_a_predicate_over_an_unknown_value_drops_nothing():
+    faults = known(r1=["k"], r3=["text"])
+    with pytest.raises(DataError, match=r"^r1$"):
+        op(step("filter", K > 9)).run(morsel(faults=faults))
+    computed = (step("with_columns", n=K * 2), step("filter", pl.col("n") > 9, fields=MORE))
+    with pytest.raises(DataError, match=r"^r1$"):
+        op(*computed).run(morsel(faults=faults))
+    for predicates in ((K < 9, TEXT == "a"), (TEXT == "a", K < 9)):
+        made = op(step("filter", *predicates), keep=("text",)).run(morsel(faults=known(r1=["k"])))
+        assert made.frame.to_pydict() == {"text": ["a"]}
+        assert made.refs.row.tolist() == [0]
+
+
+def test_faults_go_on_to_filters_that_come_later():
+    steps = (
+        step("filter", TEXT != "a"),
+        step("with_columns", n=K * 2),
+        step("select", "n", "k", fields=MORE),
+    )
+    late = op(*steps, keep=("n",), late_faults=True)
+    made = late.run(morsel(faults=known(r0=["k"], r2=["k"], r3=[])))
+    assert made.frame.to_pydict() == {"n": [None, None, 8]}
+    assert {row: (f.why, sorted(f.unknown)) for row, f in made.faults.items()} == {
+        1: ("r2", ["k", "n"]),
+        2: ("r3", []),
+    }
+    with pytest.raises(DataError, match=r"^r2$"):
+        op(step("filter", pl.col("n") > 100, fields=MORE)).run(made)
+    assert len(op(step("filter", pl.lit(False), fields=MORE)).run(made).refs) == 0
+
+
+def test_a_row_that_polars_refuses_is_an_error_only_if_it_passes():
+    number = step("with_columns", n=TEXT.cast(pl.Int64))
+    for filters in ((TEXT == "7",), (pl.col("n") < 8, TEXT != "a", TEXT != "b")):
+        made = op(number, step("filter", *filters, fields=MORE), keep=("n",)).run(morsel())
+        assert (made.frame.to_pydict(), made.refs.row.tolist()) == ({"n": [7]}, [1])
+    made = op(number, keep=("n", "k"), late_faults=True).run(morsel())
+    assert made.frame.to_pydict() == {"n": [None, 7, 8, None], "k": [1, None, 3, 4]}
+    assert sorted(made.faults) == [0, 3]
+    with pytest.raises(RowError) as told:
+        op(step("filter", K > 3)).run(made)
+    assert (told.value.row, told.value.step) == (0, "with_columns")  # of the rows that passed
+
+
+def test_what_was_read_badly_is_named_before_what_polars_refuses_and_that_before_fields():
+    number = TEXT.cast(pl.Int64)
+    steps = (step("with_columns", n=(TEXT + "x").cast(pl.Int64)), step("filter", number > 1))
+    late = op(*steps, late_faults=True).run(morsel(faults={3: RowFault("row 3 is bad")}))
+    assert [(row, fault.step) for row, fault in late.faults.items()] == [
+        (0, "filter"),
+        (1, "with_columns"),
+        (2, "with_columns"),
+        (3, None),
+    ]
 
 
 def test_the_first_row_that_polars_refuses_is_named():

@@ -114,4 +114,5 @@ def test_bad_rows_go_on_where_faults_are_late():
     found = run(fetch(pl.col("k") > 1, late_faults=True), (1, 4), (0, 1), (0, 5), (1, 4), (1, 2))
     assert found.refs.ordinal.tolist() == [0, 2, 3, 4]
     assert list(found.faults) == [0, 2]
-    assert all(why.startswith("dataset 'two', shard '0', row 4") for why in found.faults.values())
+    told = [fault.why for fault in found.faults.values()]
+    assert all(why.startswith("dataset 'two', shard '0', row 4") for why in told)

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from zephon.io.faults import Faults
 from zephon.io.fields import TEXT, TOKENS, Column
-from zephon.io.formats.format import DecodedGroup, Faults, columns_batch
+from zephon.io.formats.format import DecodedGroup, columns_batch
 from zephon.io.formats.memory import ObjectRows
 from zephon.io.spill.key import GroupKey
 from zephon.io.spill.place import MARKER

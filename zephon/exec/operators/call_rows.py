@@ -70,9 +70,6 @@ class CallRowsOp(Operator):
             columns=no_columns(count),
             payload=payload,
             measures={name: found[row_of] for name, found in left.measures.items()},
-            faults={at: left.faults[of] for at, of in enumerate(row_of) if of in left.faults}
-            if left.faults
-            else {},
         )
 
     def _called(self, rows: Morsel) -> tuple[list[int], list[LineagePath], list[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,20 +13,22 @@ from zephon import expressions
 from zephon.column_steps import ColumnStep, no_columns
 from zephon.errors import DataError, ExecutionError
 from zephon.exec.block import DROPPED, FILTERED
-from zephon.exec.morsel import Morsel, token_view
+from zephon.exec.morsel import Morsel, taken_rows, token_view
 from zephon.exec.operator import Operator, RowError
+from zephon.io.faults import NOTHING, WAY_OUT, Parts, RowFault, parted
+from zephon.io.frames import joined_values
 from zephon.io.list_kinds import in_words
 from zephon.io.payload import Payload
 from zephon.io.shaped_rows import ShapedRows
 from zephon.planner import physical
 
-_WAY_OUT = "mend or remove the row, or filter it out before"
-
 
 class ComputeColumnsOp(Operator):
     """Runs column steps on the frame; references, columns, measures and whole rows go along.
 
-    A row that was bad before, and is still there after the filters, is an error now.
+    A row that was bad before, or for which Polars raises, is an error only if it passes all
+    filters. Rows of which nothing is wrong are computed together, and so are those of which the
+    same is unknown; rows for which Polars raises are found by halves.
     """
 
     def __init__(self, step: physical.ComputeColumns) -> None:
@@ -38,51 +40,120 @@ class ComputeColumnsOp(Operator):
         """Return the rows that pass all filters, with the columns that later steps use.
 
         Raises:
-            DataError: a bad row passed.
-            RowError: Polars raised for a row; names the expression.
+            DataError: a row that was bad before passed.
+            RowError: Polars raised for a row that passed; names the expression.
         """
         frame = _with_tokens(rows, self._step.tokens)
-        made, kept = self._computed(frame)
-        left = replace(rows, frame=None)
+        made, kept, faults = self._computed(frame, rows.faults)
+        left = replace(rows, frame=None, faults=faults)
         if kept is not None:
             left = left.keep(kept, FILTERED if self._step.movable else DROPPED)
-        if left.faults:
-            raise DataError(left.faults[min(left.faults)])
-        shape, payload = self._step.shape, left.payload
-        if shape is not None:
-            if shape.below and not frame.num_columns and payload is not None:
-                _check_dicts(payload)  # else reading columns has done it
-            payload = _shaped(shape, payload, made)
-        columns = _moved(left.columns, dict(self._step.moved))
-        kept = made.select(list(self._step.keep))
-        return replace(left, columns=columns, frame=kept, payload=payload)
+        shape, payload, faults = self._step.shape, left.payload, left.faults
+        if shape is not None and shape.below and not frame.num_columns and payload is not None:
+            faults = {**self._odd_rows(payload, faults), **faults}  # else reading found them
+        if faults and not self._step.late_faults:
+            raise _error(faults)
+        return replace(
+            left,
+            columns=_moved(left.columns, dict(self._step.moved)),
+            frame=made.select(list(self._step.keep)),
+            payload=payload if shape is None else _shaped(shape, payload, made),
+            faults=faults,
+        )
 
-    def _computed(self, frame: pa.RecordBatch) -> tuple[pa.RecordBatch, NDArray[np.int64] | None]:
-        try:
-            return expressions.run(self._step.steps, frame)
-        except ExecutionError as exc:
-            row, problem = _first_bad(self._step.steps, frame, exc)
-        raise RowError(row, str(problem), _WAY_OUT)  # without a cause: what the row holds is bad
-
-
-def _first_bad(
-    steps: tuple[ColumnStep, ...], frame: pa.RecordBatch, problem: ExecutionError
-) -> tuple[int, ExecutionError]:
-    """Find the first row that cannot be computed, by halves, and what is wrong with it."""
-    start, stop = 0, frame.num_rows
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        try:
-            expressions.run(steps, frame.slice(start, middle - start))
-        except ExecutionError as exc:
-            stop, problem = middle, exc
+    def _computed(
+        self, frame: pa.RecordBatch, faults: Mapping[int, RowFault]
+    ) -> tuple[pa.RecordBatch, NDArray[np.int64] | None, Mapping[int, RowFault]]:
+        """Run the steps: what they made, which rows are left (None: all), and which are bad."""
+        if not faults:
+            try:
+                found = expressions.run(self._step.steps, frame)
+            except ExecutionError:
+                pass  # of which row, and whether it counts, is found below
+            else:
+                return found.frame, found.kept, faults
+        parts: list[tuple[NDArray[np.int64], pa.RecordBatch]] = []
+        bad: dict[int, RowFault] = {}
+        for names, at in _by_what_is_known(frame.num_rows, faults):
+            for positions, found in _pieces(self._step.steps, frame, at, names):
+                left = positions if found.kept is None else positions[found.kept]
+                parts.append((left, found.frame))
+                told = _faults(left, found, faults)
+                bad.update(told)
+                if told and not self._step.late_faults:
+                    break  # an error, and no row after it matters
+        kept = np.concatenate([left for left, _ in parts])
+        order = np.argsort(kept)
+        made = parts[0][1]
+        if made.num_columns:
+            arrays = [
+                joined_values([made.column(name) for _, made in parts], order, field.type)
+                for name, field in zip(made.schema.names, made.schema, strict=True)
+            ]
+            made = pa.RecordBatch.from_arrays(arrays, schema=made.schema)
         else:
-            start = middle
+            made = no_columns(len(kept))
+        return made, kept[order], bad
+
+    def _odd_rows(self, payload: Payload, faults: Mapping[int, RowFault]) -> dict[int, RowFault]:
+        """Find rows without fields now, since it is known now where they lie."""
+        kind = next(each.kind for each in self._step.steps if each.kind != "filter")
+        found: dict[int, RowFault] = {}
+        for row in () if payload.are_dicts else range(len(payload)):
+            if row not in faults and not isinstance(value := payload.row(row), Mapping):
+                wanted = "a row must be an object with fields to compute, rename or drop some"
+                found[row] = RowFault(f"{wanted}, got {in_words(value)}", kind)
+        return found
+
+
+def _by_what_is_known(count: int, faults: Mapping[int, RowFault]) -> Parts:
+    """Part rows: all of which everything is known, and others by what is unknown of them."""
+    unknown = {row: fault.unknown for row, fault in faults.items() if fault.unknown}
+    known = np.ones(count, np.bool_)
+    known[[*unknown]] = False
+    return [(NOTHING, np.flatnonzero(known)), *parted(unknown)]
+
+
+def _pieces(
+    steps: tuple[ColumnStep, ...],
+    frame: pa.RecordBatch,
+    at: NDArray[np.int64],
+    unknown: frozenset[str],
+) -> Iterator[tuple[NDArray[np.int64], expressions.Computed]]:
+    """Compute some rows, together as far as nothing raises."""
+    some = taken_rows(frame, pa.array(at), len(at))
     try:
-        expressions.run(steps, frame.slice(start, 1))
-    except ExecutionError as exc:
-        problem = exc
-    return start, problem
+        found = expressions.run(steps, some, unknown)
+    except ExecutionError:
+        if len(at) > 1:
+            middle = len(at) // 2
+            yield from _pieces(steps, frame, at[:middle], unknown)
+            yield from _pieces(steps, frame, at[middle:], unknown)
+            return
+        found = expressions.run(steps, some, unknown, lenient=True)
+    yield at, found
+
+
+def _faults(
+    left: NDArray[np.int64], found: expressions.Computed, before: Mapping[int, RowFault]
+) -> dict[int, RowFault]:
+    """Say what is wrong with those of some rows that are left, now and before."""
+    told: dict[int, RowFault] = {}
+    if found.problem is not None:
+        step, problem = found.problem
+        told = dict.fromkeys(left.tolist(), RowFault(" ".join(str(problem).split()), step))
+    for row in left.tolist() if before else ():
+        if row in before:
+            told[row] = min(before[row], told.get(row, before[row]), key=lambda fault: fault.rank)
+    return {row: replace(fault, unknown=found.unknown) for row, fault in told.items()}
+
+
+def _error(faults: Mapping[int, RowFault]) -> Exception:
+    row = min(faults)
+    fault = faults[row]
+    if fault.step is None:
+        return DataError(fault.why)
+    return RowError(row, fault.why, WAY_OUT, step=fault.step)
 
 
 def _shaped(shape: physical.Shape, payload: Payload | None, made: pa.RecordBatch) -> Payload:
@@ -95,17 +166,6 @@ def _shaped(shape: physical.Shape, payload: Payload | None, made: pa.RecordBatch
         computed=made.select(list(shape.computed)),
     )
     return Payload((source,), np.zeros(rows, np.int32), np.arange(rows, dtype=np.int64))
-
-
-def _check_dicts(payload: Payload) -> None:
-    """Refuse rows without fields now, since it is known now where they lie."""
-    if payload.are_dicts:
-        return
-    for row in range(len(payload)):
-        value = payload.row(row)
-        if not isinstance(value, Mapping):
-            wanted = "a row must be an object with fields to compute, rename or drop some"
-            raise RowError(row, f"{wanted}, got {in_words(value)}", _WAY_OUT)
 
 
 def _moved(columns: pa.RecordBatch, moved: Mapping[str, str | None]) -> pa.RecordBatch:

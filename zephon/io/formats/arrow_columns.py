@@ -17,8 +17,8 @@ from zephon.io.column_types import is_text
 from zephon.io.exact_cast import exact_cast, not_utf8
 from zephon.io.exact_numbers import exactly
 from zephon.io.exact_values import shown
+from zephon.io.faults import Faults
 from zephon.io.fields import TEXT, Column
-from zephon.io.formats.format import Faults
 from zephon.io.list_kinds import field_kind
 from zephon.io.offsets import offsets_of
 
@@ -101,7 +101,8 @@ def number_lists(offsets: NDArray[np.int64], values: pa.Array) -> pa.LargeListAr
 
 def _of_any_type(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     made, bad = exact_cast(column, wanted.type)
-    return made, Faults.of({row: _said(wanted, _got(column, row)) for row in bad.tolist()})
+    problems = {row: _said(wanted, _got(column, row)) for row in bad.tolist()}
+    return made, Faults.of(problems, wanted)
 
 
 def _got(column: pa.Array, row: int) -> str:
@@ -109,6 +110,8 @@ def _got(column: pa.Array, row: int) -> str:
         return f"got {shown(column[row].as_py())}"
     except UnicodeDecodeError:
         return "got bytes that are not UTF-8"
+    except (ValueError, OverflowError):
+        return f"got one of type {column.type} that Python has no value for"
 
 
 def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
@@ -126,12 +129,12 @@ def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
         picks[broken] = len(raw)  # the empty text after the last row
         text = pa.concat_arrays([raw, pa.array([b""], pa.large_binary())]).take(pa.array(picks))
         text = text.cast(TEXT)
-    return text, Faults.of(problems)
+    return text, Faults.of(problems, wanted)
 
 
 def _lists(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     if column.type == wanted.type and not column.null_count and not column.values.null_count:
-        return column, Faults.of({})
+        return column, Faults.of({}, wanted)
     problems: dict[int, str] = {}
     values = column.flatten()  # leaves out what lies under null lists
     target = wanted.type.value_type
@@ -157,7 +160,7 @@ def _lists(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
             row = int(np.searchsorted(offsets, place, side="right")) - 1
             allowance = wanted.allowance if isinstance(value, float | np.floating) else ""
             problems[row] = _said(wanted, f"got {value}{allowance}")
-    return number_lists(offsets, values), Faults.of(problems)
+    return number_lists(offsets, values), Faults.of(problems, wanted)
 
 
 def _in_type(values: pa.Array, wanted: Column) -> tuple[pa.Array, list[tuple[int, object]]]:

@@ -13,48 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.column_steps import Statistics, no_columns
+from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.payload import RowSource
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Faults:
-    """Bad rows of one row group. A bad row holds some stand-in and raises only when it is taken.
-
-    rows: positions in the group, ascending, shape [faults], int64.
-    details: what is wrong with each, beginning right after the row's number in a message.
-    """
-
-    rows: NDArray[np.int64]
-    details: Sequence[str]
-
-    @classmethod
-    def of(cls, details: dict[int, str]) -> Faults:
-        """Sort faults that were found row by row."""
-        rows = sorted(details)
-        return cls(np.array(rows, dtype=np.int64), [details[row] for row in rows])
-
-    def first(self, rows: NDArray[np.int64]) -> tuple[int, str] | None:
-        """Find the first of some rows that is bad: its position in ``rows``, and the detail."""
-        if not len(self.rows):
-            return None
-        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
-        bad = self.rows[places] == rows
-        if not bad.any():
-            return None
-        position = int(bad.argmax())
-        return position, self.details[int(places[position])]
-
-    def among(self, rows: NDArray[np.int64]) -> list[tuple[int, str]]:
-        """Find all of some rows that are bad, as ``first`` does the first."""
-        if not len(self.rows):
-            return []
-        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
-        bad = np.flatnonzero(self.rows[places] == rows).tolist()
-        return [(position, self.details[int(places[position])]) for position in bad]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,12 +53,12 @@ class LineDecoder:
         self._decoder = msgspec.json.Decoder(self._type)
         self._refused = self._type(**dict.fromkeys(self._type.__struct_fields__))
 
-    def decode(self, text: bytes, lines: RowLines) -> tuple[list[pa.Array], dict[int, str]]:
+    def decode(self, text: bytes, lines: RowLines) -> tuple[list[pa.Array], list[dict[int, str]]]:
         """Decode the rows of a text.
 
         Returns:
-            one array a column, without nulls but of kind "any"; and what is wrong with each bad
-            row.
+            one array a column, without nulls but of kind "any"; and, a column each, what is wrong
+            with each bad row.
         """
         rows, refused = self._rows(text, lines)
         values = [reader.values(rows, refused) for reader in self._readers]
@@ -67,16 +67,17 @@ class LineDecoder:
         for index, (reader, array) in enumerate(zip(self._readers, arrays, strict=True)):
             for row in reader.doubtful(values[index]) if array is None else ():
                 doubts.setdefault(row, []).append(index)
-        problems: dict[int, str] = {}
+        problems: list[dict[int, str]] = [{} for _ in self._columns]
         for row, doubted in doubts.items():
             line = text[lines.starts[row] : lines.stops[row]]
             found = self._slowly(line, [self._columns[index] for index in doubted])
             for place, index in enumerate(doubted):
-                reader = self._readers[index]
-                good = not isinstance(found, str)
-                values[index][row] = reader.patch(found[place]) if good else reader.blank
-            if isinstance(found, str):
-                problems[row] = found
+                reader, value = self._readers[index], found[place]
+                if isinstance(value, DataError):
+                    problems[index][row] = str(value)
+                    values[index][row] = reader.blank
+                else:
+                    values[index][row] = reader.patch(value)
         for index, reader in enumerate(self._readers):
             if arrays[index] is None:
                 arrays[index] = reader.array(values[index])
@@ -103,19 +104,19 @@ class LineDecoder:
                 rows.append(self._refused)
         return rows, refused
 
-    def _slowly(self, line: bytes, columns: list[Column]) -> list[Any] | str:
-        """Read some columns of one line, or say why that cannot be done."""
+    def _slowly(self, line: bytes, columns: list[Column]) -> list[Any]:
+        """Read some columns of one line; an error stands for one that cannot be read."""
         try:
             row = _load(line.decode("utf-8", "surrogateescape"))  # other fields may hold anything
         except DataError as exc:
-            return str(exc)
-        found = []
+            return [exc] * len(columns)
+        found: list[Any] = []
         for column in columns:
             try:
                 found.append(value_of(row, column))
             except DataError as exc:
                 told = isinstance(row, dict) and column.way_out
-                return f"{exc}; {told}" if told else str(exc)
+                found.append(DataError(f"{exc}; {told}") if told else exc)
         return found
 
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from zephon.errors import ShardError
+from zephon.io.faults import Faults
 from zephon.io.fields import Column
 from zephon.io.formats.format import (
     DecodedGroup,
-    Faults,
     GroupReader,
     columns_batch,
     held_bytes,
@@ -51,15 +51,24 @@ class JsonlGroups(GroupReader):
         whole, text, lines = self.lines(shard, group)
         rows = len(lines.starts)
         arrays: list[pa.Array] = []
-        problems: dict[int, str] = {}
+        problems: list[dict[int, str]] = []
         if self._decoder is not None:
             arrays, problems = self._decoder.decode(text, lines)
+        wrong: list[tuple[Column | None, dict[int, str]]] = [
+            *zip(self._columns, problems, strict=False)
+        ]
         if self._payload:
-            problems = whole.refusals() | problems
-        details = {row: whole.detail(row, why) for row, why in problems.items()}
+            said = {row for bad in problems for row in bad}
+            refused = {row: why for row, why in whole.refusals().items() if row not in said}
+            wrong.append((None, refused))
+        faults = [
+            Faults.of({row: whole.detail(row, why) for row, why in bad.items()}, column)
+            for column, bad in wrong
+            if bad
+        ]
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, rows),
-            faults=(Faults.of(details),) if details else (),
+            faults=tuple(faults),
             payload=whole if self._payload else None,
             bytes=held_bytes(arrays) + (len(text) + 24 * rows if self._payload else 0),
         )

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from zephon.errors import DataError, DatasetError
 from zephon.io.exact_values import checked_column, exact_column
+from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType, TypesSeen
 from zephon.io.fields import LOOKED_AT, TEXT, Column, Field, Seen
 from zephon.io.formats.arrow_columns import number_lists
 from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import (
     DecodedGroup,
-    Faults,
     Format,
     GroupReader,
     columns_batch,
@@ -103,11 +103,11 @@ class MemoryGroups(GroupReader):
         numbers = range(start, start + int(about.group_rows[group]))
         rows = _rows(about).getsamples(numbers)
         place = f"dataset {self._dataset!r}, shard {about.name!r}"
-        problems: dict[int, str] = {}
-        arrays = [_column(rows, column, problems) for column in self._columns]
+        faults: list[Faults] = []
+        arrays = [_column(rows, column, faults) for column in self._columns]
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, len(rows)),
-            faults=(Faults.of(problems),) if problems else (),
+            faults=tuple(faults),
             payload=ObjectRows(rows, place, numbers) if self._payload else None,
             bytes=held_bytes(arrays) + 8 * len(rows),
         )
@@ -192,10 +192,15 @@ def in_memory_shard(key: int, rows: InMemoryShard) -> Shard:
     )
 
 
-def _column(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
+def _column(rows: Sequence[Any], column: Column, faults: list[Faults]) -> pa.Array:
+    problems: dict[int, str] = {}
     if column.kind == "any":
-        return _of_any_type(rows, column, problems)
-    return (_texts if column.kind == "text" else _number_lists)(rows, column, problems)
+        made = _of_any_type(rows, column, problems)
+    else:
+        made = (_texts if column.kind == "text" else _number_lists)(rows, column, problems)
+    if problems:
+        faults.append(Faults.of(problems, column))
+    return made
 
 
 def _of_any_type(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
@@ -232,10 +237,10 @@ def _fill(values: list[Any], rows: Sequence[Any], column: Column, problems: dict
         try:
             values[index] = value_of(row, column)
         except DataError as exc:
-            problems.setdefault(index, f": {exc}; {_remedy(row, column)}")
+            problems[index] = f": {exc}; {_remedy(row, column)}"
         except Exception as exc:  # the row is an object of the user's, whose own code may fail
             reason = f"{type(exc).__name__}: {exc}"
-            problems.setdefault(index, f": field {column.path!r} raised {reason}; mend the row")
+            problems[index] = f": field {column.path!r} raised {reason}; mend the row"
 
 
 def _remedy(row: object, column: Column) -> str:

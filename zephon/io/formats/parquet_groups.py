@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 from zephon.column_steps import Statistics
 from zephon.errors import ShardError
+from zephon.io.faults import Faults, unknown_by
 from zephon.io.fields import Column
 from zephon.io.formats.arrow_columns import converted, empty_column
 from zephon.io.formats.arrow_rows import TableRows
 from zephon.io.formats.format import (
     DecodedGroup,
-    Faults,
     GroupReader,
     columns_batch,
     held_bytes,
@@ -156,12 +156,12 @@ def converted_column(table: pa.Table, column: Column) -> tuple[pa.Array, Faults]
         return converted(chunks[0], column)
     parts = [converted(chunk, column) for chunk in chunks]
     if not parts:
-        return empty_column(column, 0), Faults.of({})
+        return empty_column(column, 0), Faults.of({}, column)
     starts = offsets_of([len(chunk) for chunk in chunks])
     rows = [bad.rows + start for (_, bad), start in zip(parts, starts, strict=False)]
     details = [detail for _, bad in parts for detail in bad.details]
     joined = pa.concat_arrays([array for array, _ in parts])
-    return joined, Faults(np.concatenate(rows), details)
+    return joined, Faults(np.concatenate(rows), details, unknown_by(column))
 
 
 def _chunks(table: pa.Table, path: str) -> list[pa.Array]:

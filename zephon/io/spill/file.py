@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from zephon.io.faults import Faults
 from zephon.io.fields import TEXT, Column
-from zephon.io.formats.format import DecodedGroup, Faults, columns_batch
+from zephon.io.formats.format import DecodedGroup, columns_batch
 from zephon.io.spill.key import GroupKey
 from zephon.io.spill.rows import restored_rows, spilled_rows
 
@@ -222,9 +223,14 @@ def _faults_to_json(faults: Faults) -> dict[str, Any]:
     """Write each message once: a column without values spoils every row in the same words."""
     numbers: dict[str, int] = {}
     detail_of = [numbers.setdefault(detail, len(numbers)) for detail in faults.details]
-    return {"rows": faults.rows.tolist(), "detail_of": detail_of, "details": list(numbers)}
+    return {
+        "rows": faults.rows.tolist(),
+        "detail_of": detail_of,
+        "details": list(numbers),
+        "unknown": faults.unknown,
+    }
 
 
 def _faults_of_json(saved: dict[str, Any]) -> Faults:
     details = [saved["details"][number] for number in saved["detail_of"]]
-    return Faults(np.array(saved["rows"], np.int64), details)
+    return Faults(np.array(saved["rows"], np.int64), details, saved["unknown"])

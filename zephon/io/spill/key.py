@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from zephon.expressions import RowFilter
 from zephon.io.fields import Column
 
-CONTENT_VERSION = 2
+CONTENT_VERSION = 3
 """Raised whenever the same file would decode to other columns, faults or messages."""
 
 
