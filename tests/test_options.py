@@ -83,10 +83,8 @@ OTHERS = {  # a harmless value that is not the default, for each option without 
     "shm_compact_above_ratio": 2.0,
     "shm_compact_min_savings_bytes": 1,
     "shm_max_coalesced_bytes": 1,
-    "aggregate_timeout_s": 1.0,
     "aggregate_serializer": "json",
     "aggregate_compressor": "none",
-    "run_id": "mine",
 }
 
 
@@ -163,8 +161,6 @@ def test_a_value_that_cannot_be_is_refused_at_the_call(settings, message):
     "settings",
     [
         {"mtp_mode": True},
-        {"aggregate_dir": "/shared"},
-        {"aggregate_store": "torch://"},
         {"ledger": "spans"},
         {"token_cache": "64gb"},
         {"progress": True},
@@ -182,7 +178,7 @@ def test_what_is_not_there_yet_is_refused_by_name(settings):
         packed(**settings)
 
 
-@pytest.mark.parametrize("name", ["mtp_mode", "progress", "aggregate_dir"])
+@pytest.mark.parametrize("name", ["mtp_mode", "progress"])
 def test_what_is_not_there_yet_may_be_set_to_its_default(name):
     assert len(rows(packed(**{name: DOCUMENTED.get(name, False)}), 2)) == 4
 
@@ -219,8 +215,8 @@ def test_options_without_effect_are_accepted_listed_and_change_no_byte():
 
 
 def test_runners_of_stages_that_no_worker_runs_are_listed_as_without_effect():
-    pipe = packed(run_id="a", per_stage_runner={1: "threads", 0: "inline"})
-    assert "options without effect here: run_id, per_stage_runner[1]\n" in f"{pipe.explain()}\n"
+    pipe = packed(mp_context="fork", per_stage_runner={1: "threads", 0: "inline"})
+    assert "options without effect here: mp_context, per_stage_runner[1]\n" in f"{pipe.explain()}\n"
     assert "without effect" not in packed(per_stage_runner={0: "inline"}).explain()
     assert rows(pipe) == rows(packed())
 

@@ -91,6 +91,10 @@ class CheckpointError(ZephonError, RuntimeError):
     """A checkpoint does not belong to this pipeline, or cannot be read."""
 
 
+class CoordinationError(ZephonError, RuntimeError):
+    """Ranks did not meet: one is missing, failed, or did something else; the message names it."""
+
+
 class MissingExtraError(ZephonError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
 

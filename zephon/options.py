@@ -1,11 +1,18 @@
-"""Settings of a run: who delivers what, how fast, with how much memory."""
+"""Settings of a run: who delivers what, how fast, with how much memory.
+
+The file is long because every documented setting and its check stand here.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from zephon.device_mesh import from_device_mesh
 from zephon.errors import NotYetError, PlanError, nearest
+
+__all__ = ["DEFAULT_RUN_ID", "IpcTransport", "RuntimeOptions", "from_device_mesh", "parse_size"]
 
 DEFAULT_RUN_ID = "default_run_id"
 DEFAULT_MEMORY_BUDGET = 144 << 20
@@ -21,8 +28,6 @@ _BACKENDS = ("auto", "gigatoken", "tokenizers")
 _RENAMED = {"shm_min_size": "shm_min_item_bytes", "coalesce_tensors": "shm_coalesce"}
 _LATER = {
     "mtp_mode": False,
-    "aggregate_dir": None,
-    "aggregate_store": None,
     "ledger": None,
     "token_cache": None,
     "progress": False,
@@ -37,8 +42,7 @@ NO_EFFECT = (
     "mtp_buffer", "mtp_buffer_bytes", "mtp_prefetch", "mtp_auto_checkpoint",
     "shm_enabled", "shm_coalesce", "shm_min_item_bytes", "shm_min_new_allocation_bytes",
     "shm_min_forward_bytes", "shm_compact_above_ratio", "shm_compact_min_savings_bytes",
-    "shm_max_coalesced_bytes", "aggregate_timeout_s",
-    "aggregate_serializer", "aggregate_compressor", "run_id",
+    "shm_max_coalesced_bytes", "aggregate_serializer", "aggregate_compressor",
 )  # fmt: skip
 
 
@@ -48,9 +52,12 @@ class RuntimeOptions:
 
     Of these, ``canonical_replicas`` and ``global_batch_size`` decide what is delivered, and
     ``flush_every_k_chunks`` where operators that remember begin anew; all others decide how fast,
-    to whom, and with how much memory. ``verify_data="full"`` reads every shard whole where a run
-    begins or goes on, to hold it against the checkpoint, and has states tell its hash. Those in
-    ``NO_EFFECT`` are accepted for code that sets them; ``explain()`` lists the ones that were set.
+    to whom, and with how much memory. ``aggregate_dir``, a directory or a prefix in an object
+    store, or ``aggregate_store``, which is `torch://[host:port]`, a mapping that all ranks reach or
+    a process group, is where ranks meet; ``run_id`` tells jobs apart that meet in one place.
+    ``verify_data="full"`` reads every shard whole where a run begins or goes on, to hold it against
+    the checkpoint, and has states tell its hash. Those in ``NO_EFFECT`` are accepted for code that
+    sets them; ``explain()`` lists the ones that were set.
     """
 
     runner: str | None = None
@@ -93,7 +100,7 @@ class RuntimeOptions:
     shm_max_coalesced_bytes: int = 64 << 20
     max_worker_retries: int = 3
     aggregate_dir: str | None = None
-    aggregate_store: str | None = None
+    aggregate_store: Any = None
     aggregate_timeout_s: float = 180.0
     aggregate_serializer: str = "msgpack"
     aggregate_compressor: str = "zstd"
@@ -127,6 +134,11 @@ class RuntimeOptions:
         for name, value in settings.items():
             setattr(self, name, value)
         self._given |= settings.keys()
+        if self.aggregate_dir is not None and self.aggregate_store is not None:
+            raise PlanError(
+                "options: aggregate_dir and aggregate_store are two places for ranks to meet; set "
+                "one of them"
+            )
 
     def data_identity(self) -> tuple[int, int]:
         """Return ``dp_degree`` and ``dp_group_id``; they default to ``world_size`` and rank.
@@ -147,7 +159,22 @@ class RuntimeOptions:
                     f"options: world_size={world} must be a multiple of dp_degree={degree}; as "
                     "many ranks read each group's data as any other's"
                 )
+            if self.dp_group_id is None and degree < world:
+                raise PlanError(
+                    f"options: world_size={world} ranks share dp_degree={degree} groups of data, "
+                    f"and dp_group_id is not set; set that of rank {rank}, the same as of the "
+                    "ranks that read the same data, or use from_device_mesh()"
+                )
         return degree, group
+
+    def coordination_identity(self) -> tuple[int, int]:
+        """Return ``world_size`` and ``global_rank``: who takes part where ranks meet.
+
+        They default to ``dp_degree`` and ``dp_group_id``.
+        """
+        if self._given & {"world_size", "global_rank"}:
+            return self.world_size, self.global_rank
+        return self.data_identity()
 
     @property
     def without_effect(self) -> tuple[str, ...]:
@@ -205,6 +232,15 @@ def _check(name: str, value: Any) -> None:
             _one_of(name, value, _VERIFIED)
         case "auto_validation":
             _one_of(name, value, ("strict", "warn", "off"))
+        case "run_id":
+            _text(name, value)
+        case "aggregate_dir" if value is not None:
+            _text(name, value)
+        case "aggregate_store" if isinstance(value, str):
+            _text(name, value)
+        case "aggregate_timeout_s":
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise PlanError(f"options: {name} must be seconds above 0, got {value!r}")
         case "memory_budget" if value is not None:
             try:
                 parse_size(value)
@@ -243,6 +279,11 @@ def _stage_runners(value: Any) -> None:
 def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
     if value not in known:
         raise PlanError(f"options: {name}={value!r} is unknown; {nearest(str(value), known)}")
+
+
+def _text(name: str, value: Any) -> None:
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise PlanError(f"options: {name} must be text, got {value!r}")
 
 
 def _integer(name: str, value: Any, bound: int) -> None:

@@ -1,6 +1,6 @@
 """The public surface: a description of steps that compiles and runs when it is iterated.
 
-The file is long because every documented call that runs something stands here.
+Steps are called in ``steps``, states in ``resuming``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +18,19 @@ from zephon.errors import ExecutionError
 from zephon.exec.batch_functions import mapped
 from zephon.exec.tables import table_of
 from zephon.io.options import StoreOptions
-from zephon.options import RuntimeOptions
 from zephon.planner import logical
 from zephon.planner.logical.node import at_least
 from zephon.planner.tree import source_first, top_first, transform_up
-from zephon.steps import Steps, whole
+from zephon.resuming import Resuming
+from zephon.steps import whole
 from zephon.types import SampleBatch, StreamItem, record_of
-from zephon.work import WorkSource
 
 if TYPE_CHECKING:
     from zephon.exec.engine import Engine
-    from zephon.planner.compiler import Plan
     from zephon.validation import ValidationReport
 
 
-class Pipeline(Steps):
+class Pipeline(Resuming):
     """A recipe from a work source to training batches; calls add steps in place and return it.
 
     Iterating yields ``SampleBatch`` after ``batch()`` and ``SampleRecord`` without it, from the
@@ -42,17 +40,6 @@ class Pipeline(Steps):
     no name that could be imported there. Rows in memory and a restored state that waits go along;
     an iterator and what runs stay behind. A copy has the same fingerprint wherever it is.
     """
-
-    def __init__(self, work_source: WorkSource) -> None:
-        super().__init__(work_source)
-        self._options = RuntimeOptions()
-        self._plan: Plan | None = None
-        self._engine: Engine | None = None
-        self._running: Engine | None = None
-        self._ready: Engine | None = None  # which the next run begins with
-        self._restored: dict[str, Any] | None = None
-        self._allowed: frozenset[str] = frozenset()
-        self._changes = 0  # calls and restores, of which an iterator must have seen all
 
     # Settings and looking at the plan
 
@@ -132,7 +119,8 @@ class Pipeline(Steps):
                 "Pipeline is already being iterated; close the first iterator, or build a second "
                 "pipeline"
             )
-        rows = engine.items()
+        ranks = self._ranks_of(engine) if engine.may_part else None
+        rows = engine.items(None if ranks is None else ranks.ends)
         batched = self._has(logical.Batch)
         calls = [n for n in source_first(self._node) if isinstance(n, logical.MapBatch)]
         self._running = self._engine = engine
@@ -199,92 +187,12 @@ class Pipeline(Steps):
         """
         return self._runs().preflight_tokenizers(self._node, strict=strict, options=self._options)
 
-    # State
-
-    def checkpoint(self, *, as_bytes: bool = False) -> dict[str, Any] | bytes:
-        """Return the state right after the last item that was handed out.
-
-        Items made ahead are not part of it. Works before the first item, inside the loop, and
-        after the end; after ``restore()`` and before iterating it is the restored state. That may
-        tell of other ranks, too; among parts that are restored together it tells of this one alone.
-
-        Args:
-            as_bytes: compressed bytes instead of a dict of JSON values.
-        """
-        state = self._state()
-        return self._runs().to_bytes(state) if as_bytes else state
-
-    def _state(self) -> dict[str, Any]:
-        if self._restored is not None:
-            plan, allowed = self._compiled(), self._allowed
-            waits = self._runs().waiting_state(plan, self._options, self._restored, allowed)
-            return copy.deepcopy(waits)
-        engine = self._engine if self._engine is not None else self._launch(None)
-        return self._runs().state_of(engine)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return ``checkpoint()``; the name by which torch's stateful loaders ask for it."""
-        return self._state()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Do what ``restore(state)`` does, for torch's stateful loaders."""
-        self.restore(state)
-
-    def restore(
-        self,
-        state: Mapping[str, Any] | bytes | Sequence[Mapping[str, Any] | bytes],
-        allow: Iterable[str] = (),
-    ) -> Pipeline:
-        """Go on from a checkpoint at the next iteration, with exactly the rows that follow it.
-
-        Args:
-            state: what ``checkpoint()`` returned, in either form; or a list of what it returned on
-                several ranks, in any order. With ``global_batch_size`` any number of ranks goes on
-                from that, each given the same list.
-            allow: words of the changes to let through. ``"partial_step"``: of a checkpoint within a
-                step, another number of ranks delivers the step again from its first row.
-                ``"functions"``: filters, maps and other functions are others now: what was held
-                is read and made again, and what is gone, or changed though delivered in part, is
-                dropped and counted as ``edit``.
-
-        Raises:
-            PlanError: a word of ``allow`` names no change.
-            TypeError: ``state`` is neither a dict nor bytes.
-            CheckpointError: it is no checkpoint, is damaged, or comes from a newer version; or the
-                parts are not of one checkpoint. When it belongs to another recipe, lacks lanes of
-                this rank, or stands within a step of other ranks, the iteration raises it.
-        """
-        runs = self._runs()
-        words = runs.checked_words(allow)
-        if isinstance(state, list | tuple):
-            self._restored = runs.from_parts([_plain(part) for part in state])
-        else:
-            self._restored = runs.from_any(_plain(state))
-        self._allowed = words
-        self._changes += 1
-        self._close()
-        return self
-
-    def accounting(self) -> dict[str, Any]:
-        """Count, per component, rows drawn and tokens made, delivered, held and dropped.
-
-        Each component tells the same under ``"lanes"`` of every lane that this rank runs. Ranks may
-        share lanes, and then say the same of them: whoever adds up ranks takes each lane once.
-
-        With ``global_batch_size`` whole steps are counted: what this rank has handed out of the
-        step in which it stands counts with the last of its rows.
-        """
-        engine = self._engine
-        if engine is None:
-            engine = self._ready = self._next_engine()
-        return self._runs().account(engine)
-
     # Inside
 
     def _fresh(self) -> Pipeline:
         """Return a copy that runs from the beginning."""
         other = copy.copy(self)
-        other._restored = None
+        other._restored, other._alone = None, True
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -313,7 +221,8 @@ class Pipeline(Steps):
         Its options are its own: ranks may be copies of one description.
         """
         own = copy.copy(self._options)
-        return {**self.__dict__, "_options": own, "_engine": None, "_running": None, "_ready": None}
+        here = dict.fromkeys(("_engine", "_running", "_ready", "_ranks"))
+        return {**self.__dict__, "_options": own, **here}
 
     def _batching(self) -> tuple[int | None, bool]:
         """Give the rows of a batch, None where rows come alone, and whether functions see it."""
@@ -334,39 +243,3 @@ class Pipeline(Steps):
 
         self._node = transform_up(self._node, change)
         return self._changed()
-
-    def _changed(self) -> Pipeline:
-        self._plan = None
-        self._changes += 1
-        self._close()
-        self._engine = None
-        return self
-
-    def _close(self) -> None:
-        if self._engine is not None:
-            self._engine.stop()
-        self._engine = self._running = self._ready = None
-
-    def _compiled(self) -> Plan:
-        if self._plan is None:
-            runs = self._runs()
-            chunks = self._options.flush_every_k_chunks
-            size = self._source.chunk_size_hint() or runs.CHUNK_SIZE
-            rows = runs.BARRIER_ROWS if chunks is None else chunks * size
-            self._plan = runs.compile_plan(self._node, barrier_rows=rows)
-        return self._plan
-
-    def _next_engine(self) -> Engine:
-        """Give the engine of the next run: to make it may take reading all that lanes hold."""
-        return self._launch(self._restored) if self._ready is None else self._ready
-
-    def _launch(self, restored: dict[str, Any] | None) -> Engine:
-        plan, runs = self._compiled(), self._runs()
-        topology = runs.topology_of(plan, self._options, restored)
-        return runs.open_engine(
-            plan, self._source, self._options, topology, restored, self._allowed, self._told
-        )
-
-
-def _plain(state: object) -> object:
-    return dict(state) if isinstance(state, Mapping) else state

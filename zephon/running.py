@@ -11,6 +11,7 @@ from zephon.exec.fingerprint import digest
 from zephon.exec.launch import mean_row_bytes, step_of, workers_of
 from zephon.exec.parts import CHUNK_SIZE
 from zephon.exec.priming import cost_lines
+from zephon.exec.ranks import can_meet, open_ranks, refuse_without_coordinator
 from zephon.exec.reading import plan_reading
 from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
@@ -25,6 +26,7 @@ __all__ = [
     "CHUNK_SIZE",
     "RunFacts",
     "account",
+    "can_meet",
     "checked_words",
     "compile_plan",
     "cost_lines",
@@ -37,8 +39,10 @@ __all__ = [
     "mean_row_bytes",
     "notes",
     "open_engine",
+    "open_ranks",
     "plan_reading",
     "preflight_tokenizers",
+    "refuse_without_coordinator",
     "run_auto_validation",
     "seen_after",
     "state_of",

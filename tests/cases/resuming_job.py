@@ -166,7 +166,7 @@ def main():
         done += len(made)
         if done - kept >= start.every or (start.rows is not None and done >= start.rows):
             kept = done
-            states = [pipeline.checkpoint() for pipeline in pipelines]
+            states = [pipeline.checkpoint(scope="local") for pipeline in pipelines]
             with written_atomically(Path(start.left)) as draft:
                 draft.write_text(json.dumps({"rows": done, "states": states}))
     for each in items:

@@ -28,7 +28,7 @@ def test_a_rank_whose_listing_lacks_a_file_is_told_from_the_others(tmp_path):
     ranks = [{"dp_degree": 2, "dp_group_id": rank} for rank in range(2)]
     pipes = [pipe(folder, **rank) for folder, rank in zip((whole, short), ranks, strict=True)]
     assert pipes[0].fingerprint() != pipes[1].fingerprint()
-    parts = [each.checkpoint() for each in pipes]
+    parts = [each.checkpoint(scope="local") for each in pipes]
     with pytest.raises(CheckpointError, match="parts 0 and 1 differ in 'fingerprint'"):
         pipe(whole).restore(parts)
     with pytest.raises(CheckpointError, match=r"'002\.jsonl': was 8 rows of .*, is gone"):

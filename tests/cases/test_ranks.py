@@ -180,7 +180,7 @@ def test_the_state_of_one_rank_is_not_taken_for_that_of_all():
     items = iter(pipe)
     for _ in range(8):
         next(items)
-    state = pipe.checkpoint()
+    state = pipe.checkpoint(scope="local")
     items.close()
     assert (
         rows(job(dp_degree=3, dp_group_id=0).restore(state))

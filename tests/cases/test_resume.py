@@ -165,11 +165,11 @@ def test_states_after_a_resume_are_those_of_the_straight_run(settings):
         return packed(max_length=29, microbatch=1, **settings)
 
     def states(pipe, until):
-        found = [pipe.checkpoint(as_bytes=True)]
+        found = [pipe.checkpoint(as_bytes=True, scope="local")]
         items = iter(pipe)
         while len(found) < until:
             next(items)
-            found.append(pipe.checkpoint(as_bytes=True))
+            found.append(pipe.checkpoint(as_bytes=True, scope="local"))
         return found
 
     straight = states(make(), 32)

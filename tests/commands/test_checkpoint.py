@@ -45,7 +45,7 @@ def after(batches, pipe=None):
     items = iter(pipe)
     for _ in islice(items, batches):
         pass
-    state = pipe.checkpoint()
+    state = pipe.checkpoint(scope="local")
     items.close()
     return state
 

@@ -200,14 +200,14 @@ def test_ranks_may_have_copies_of_their_own(tmp_path):
     for rank in range(2):
         folder = made("jsonl", tmp_path / str(rank), "files")
         os.utime(folder / "001.jsonl", (rank, rank))
-        parts.append(pipe(folder, dp_degree=2, dp_group_id=rank).checkpoint())
+        parts.append(pipe(folder, dp_degree=2, dp_group_id=rank).checkpoint(scope="local"))
     one, other = (part["manifest"]["prose"] for part in parts)
     assert one["written"] != other["written"]
     found = pipe(tmp_path / "0").restore(parts)
     assert found.checkpoint()["manifest"] == parts[0]["manifest"]
     assert following(iter(found)) == following(iter(pipe(tmp_path / "0")))
     rewrite("jsonl", tmp_path / "1", 2)
-    parts[1] = pipe(tmp_path / "1", dp_degree=2, dp_group_id=1).checkpoint()
+    parts[1] = pipe(tmp_path / "1", dp_degree=2, dp_group_id=1).checkpoint(scope="local")
     with pytest.raises(CheckpointError, match="parts 0 and 1 differ in 'manifest'"):
         pipe(tmp_path / "0").restore(parts)
 

@@ -34,7 +34,7 @@ def ended(pipeline):
     """Run to the end; give the state and the account there."""
     for _ in pipeline:
         pass
-    return pipeline.checkpoint(), pipeline.accounting()
+    return pipeline.checkpoint(scope="local"), pipeline.accounting()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -87,7 +87,7 @@ def test_the_rank_whose_lane_ends_tells_all():
         items = iter(pipeline)
         list(islice(items, 4 * last))
         next(items, None)  # ranks that have more hand it out
-        parts.append(pipeline.checkpoint())
+        parts.append(pipeline.checkpoint(scope="local"))
         told.append("ended" in parts[-1])
         items.close()
     assert any(told)
@@ -97,7 +97,7 @@ def test_the_rank_whose_lane_ends_tells_all():
             pipeline = make(3, group)
             items = iter(pipeline)
             list(islice(items, 4 * last))
-            part = pipeline.checkpoint()
+            part = pipeline.checkpoint(scope="local")
             items.close()
         at_step.append(part)
     merged = make().restore(at_step)
@@ -144,7 +144,10 @@ def test_ranks_that_ended_apart_have_ended(degree, apart):
     assert whole.accounting() == account
     ranks = [shared(3, group).restore(state) for group in range(3)]
     assert [list(rank) for rank in ranks] == [[]] * 3
-    assert shared().restore([rank.checkpoint() for rank in ranks[::-1]]).checkpoint() == state
+    assert (
+        shared().restore([rank.checkpoint(scope="local") for rank in ranks[::-1]]).checkpoint()
+        == state
+    )
 
 
 def test_ranks_that_ended_apart_have_no_step_for_a_change(apart):
@@ -162,7 +165,7 @@ def test_ranks_of_which_some_have_not_ended_are_told_apart(apart):
     list(islice(rank, 3 * 20))
     parts = [state for state, _ in apart[4]]
     with pytest.raises(CheckpointError) as caught:
-        shared().restore([*parts[:3], rank.checkpoint()])
+        shared().restore([*parts[:3], rank.checkpoint(scope="local")])
     assert str(caught.value) == (
         "restore: some of these parts have ended (part 1 at step 17, parts 0, 2 at step 23), "
         "others have not (part 3 at step 20); ranks end where their own lanes end if no "
@@ -181,7 +184,7 @@ def test_lanes_that_ended_on_one_rank_end_no_other():
     second = make(1)
     items = iter(second)
     head = [next(items) for _ in range(5)]
-    part = second.checkpoint()
+    part = second.checkpoint(scope="local")
     items.close()
     assert first["ended"]
     assert "ended" not in part

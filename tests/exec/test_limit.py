@@ -100,9 +100,9 @@ def test_a_checkpoint_at_the_limit_is_restored_and_gives_nothing_more(rows, opti
     pipe = taking(rows, runner=runner, **options)
     sizes = [len(batch) for batch in pipe]
     assert sum(sizes) == rows // options.get("dp_degree", 1)
-    again = taking(rows, runner=runner, **options).restore(pipe.checkpoint())
+    again = taking(rows, runner=runner, **options).restore(pipe.checkpoint(scope="local"))
     assert list(again) == []
-    assert again.checkpoint() == pipe.checkpoint()
+    assert again.checkpoint(scope="local") == pipe.checkpoint(scope="local")
     assert again.accounting() == pipe.accounting()
 
 

@@ -29,7 +29,7 @@ def cut(pipeline, batches):
     """Run so many batches; give the rows and the state after them."""
     items = iter(pipeline)
     found = [row for batch in islice(items, batches) for row in rows_of(batch)]
-    state = pipeline.checkpoint()
+    state = pipeline.checkpoint(scope="local")
     items.close()
     return found, state
 
@@ -68,7 +68,7 @@ def test_parts_as_bytes(whole):
     for pipeline in pipelines:
         items = iter(pipeline)
         list(islice(items, R // 3))
-        found.append(pipeline.checkpoint(as_bytes=True))
+        found.append(pipeline.checkpoint(as_bytes=True, scope="local"))
         items.close()
     assert rows(job().restore(found)) == whole[R:]
 

@@ -51,7 +51,7 @@ def cut(pipeline, batches):
     """Give the rows of so many batches, and the state behind them."""
     items = iter(pipeline)
     found = [row for batch in islice(items, batches) for row in lanes_of(batch)]
-    state = json.loads(json.dumps(pipeline.checkpoint()))
+    state = json.loads(json.dumps(pipeline.checkpoint(scope="local")))
     items.close()
     return found, state
 

@@ -98,10 +98,10 @@ def run(pipeline, batches=None, keep=()):
     for number, batch in enumerate(items):
         found.append(tokens_of(batch))
         if number in keep:
-            kept[number] = pipeline.checkpoint(), accounts(pipeline)
+            kept[number] = pipeline.checkpoint(scope="local"), accounts(pipeline)
         if number + 1 == batches:
             break
-    kept[-1] = pipeline.checkpoint(), accounts(pipeline)
+    kept[-1] = pipeline.checkpoint(scope="local"), accounts(pipeline)
     items.close()
     return found, kept
 

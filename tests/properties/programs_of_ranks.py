@@ -80,7 +80,7 @@ class ProgramsOfRanks(RuleBasedStateMachine):
 
     @rule(target=saved, as_bytes=st.booleans(), backwards=st.booleans())
     def save(self, as_bytes, backwards):
-        parts = [rank.checkpoint(as_bytes=as_bytes) for rank in self.ranks]
+        parts = [rank.checkpoint(as_bytes=as_bytes, scope="local") for rank in self.ranks]
         parts = tuple(parts[::-1] if backwards else parts)
         steps = {done // self.share for done in self.done}
         if len(steps) > 1:

@@ -25,7 +25,7 @@ def ranks(recipe, degree, parts=None, **options):
 def taken(pipeline, rows):
     items = iter(pipeline)
     found = [plain(record) for batch in islice(items, rows) for record in batch]
-    state = json.loads(json.dumps(pipeline.checkpoint()))
+    state = json.loads(json.dumps(pipeline.checkpoint(scope="local")))
     items.close()
     return found, state
 

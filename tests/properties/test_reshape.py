@@ -71,7 +71,7 @@ def run(pipeline, batches):
     """Hand out some batches; give their rows and the state behind them."""
     items = iter(pipeline)
     found = [row for batch in islice(items, batches) for row in rows_of(batch)]
-    state = pipeline.checkpoint()
+    state = pipeline.checkpoint(scope="local")
     items.close()
     return found, state
 

@@ -236,12 +236,12 @@ def test_a_state_taken_after_a_restore_inside_a_step(lanes, degree):
             pipeline = make(group)
             items = iter(pipeline)
             head = ids(islice(items, first))
-            again = make(group).restore(pipeline.checkpoint())
+            again = make(group).restore(pipeline.checkpoint(scope="local"))
             for second in range(5):
                 rest = iter(again)
                 middle = ids(islice(rest, second))
-                state = again.checkpoint()
+                state = again.checkpoint(scope="local")
                 assert again.accounting()["ones"]["rows_drawn"] <= 64
                 rest.close()
                 assert head + middle + ids(make(group).restore(state)) == whole
-                again = make(group).restore(pipeline.checkpoint())
+                again = make(group).restore(pipeline.checkpoint(scope="local"))

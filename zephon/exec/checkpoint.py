@@ -22,6 +22,7 @@ __all__ = [
     "checked",
     "content_digest",
     "from_any",
+    "from_bytes",
     "to_bytes",
 ]
 
@@ -99,7 +100,7 @@ def checked(
         TypeError, CheckpointError: as ``from_any``.
     """
     if isinstance(state, bytes | bytearray | memoryview):
-        state = _from_bytes(bytes(state))
+        state = from_bytes(bytes(state))
         if not isinstance(state, dict):
             raise CheckpointError(
                 "restore: the checkpoint's bytes are damaged: they hold no dict; "
@@ -155,7 +156,12 @@ def content_digest(
     return digest(parts)
 
 
-def _from_bytes(data: bytes) -> object:
+def from_bytes(data: bytes) -> object:
+    """Read what ``to_bytes`` wrote; what comes out is not checked.
+
+    Raises:
+        CheckpointError: these are no such bytes, or of another version.
+    """
     head = len(_MAGIC) + 2
     if not data.startswith(_MAGIC) or len(data) < head:
         raise CheckpointError(

@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from zephon.errors import ExecutionError, ZephonError
@@ -29,9 +30,11 @@ from zephon.exec.delivery import (
     steps,
     turns,
 )
+from zephon.exec.ends import Ends, ending_together
 from zephon.exec.entry import Entry
 from zephon.exec.gathering import Gathering
 from zephon.exec.history import LaneState
+from zephon.exec.known_ends import can_end, known_steps, length_of
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import Topology
 from zephon.exec.limit import all_out, at_most
@@ -119,23 +122,28 @@ class Engine:
         self._runner: Runner | None = None
         self._ahead: Ahead[Together] | None = None
 
-    def items(self) -> Generator[BatchRows, None, None]:
+    def items(self, ends: Ends | None = None) -> Generator[BatchRows, None, None]:
         """Yield batches, each marked as handed out; closing the iterator ends every thread.
+
+        Args:
+            ends: lets ranks end together; None: this one ends where its own lanes do.
 
         Raises:
             ExecutionError: the run was stopped from outside, or goes on in a forked process.
         """
         ended, produced = False, self.produced()
+        batches = chain.from_iterable(produced)
+        if ends is not None:
+            batches = ending_together(batches, ends, self._start, self.sure_steps)
         try:
-            for together in produced:
-                for batch, after in together:
-                    self.mark(after)
-                    yield batch
-                    self._check()
+            for batch, after in batches:
+                self.mark(after)
+                yield batch
+                self._check()
             ended = True
         finally:
             produced.close()
-            self.leave(ended=ended)
+            self.leave(ended=ended, together=ends is not None)
 
     def produced(self) -> Generator[Together, None, None]:
         """Yield what can be handed out, ahead of what is; closing the iterator ends every thread.
@@ -169,11 +177,12 @@ class Engine:
         with self._lock:
             self._delivered = position
 
-    def leave(self, *, ended: bool) -> None:
+    def leave(self, *, ended: bool, together: bool = False) -> None:
         """Say that the caller asks for nothing more, and warn of what was dropped; once closed.
 
         Args:
             ended: the caller has all batches, and asked for another.
+            together: so has that of each other rank.
         """
         if self._start.ended:
             return
@@ -185,7 +194,7 @@ class Engine:
         if self.cut_short:  # whoever goes on may take more
             return
         self.mark(replace(self._delivered, ended=True))
-        if self.last_step is None:
+        if self.last_step is None and not together:
             endings.warn_of_uneven(self.topology, self.lanes.values(), self._delivered.step)
 
     def _check(self) -> None:
@@ -211,6 +220,22 @@ class Engine:
             budget=max(self._settings.budget, 2 * len(self.lanes) * self._step_bytes()),
             limit=self._settings.ahead,
         )
+
+    def sure_steps(self) -> int:
+        """Count the steps, from the beginning, that all lanes of this rank hold by now."""
+        first, before = self.topology.since
+        least = min(run.rows_placed for run in self.lanes.values())
+        return first + (least - before) // self.topology.rows_per_lane
+
+    @property
+    def may_part(self) -> bool:
+        """Whether ranks may come to the ends of their lanes at different steps; all say the same.
+
+        Not where steps can be counted beforehand, nor where they never end.
+        """
+        if self.topology.global_batch_size is None or self.last_step is not None:
+            return False
+        return can_end(self.topology, self._draws_of)
 
     @property
     def cut_short(self) -> bool:
@@ -304,25 +329,18 @@ class Engine:
         """Return T where the plan keeps row counts: then all ranks know it beforehand."""
         if self.topology.global_batch_size is None or not self._settings.keeps_rows:
             return None
-        lengths = [self._length(lane) for lane in range(self.topology.lanes)]
-        finite = [length for length in lengths if length is not None]
-        if not finite:
-            return None
-        first, before = self.topology.since
-        return first + (min(finite) - before) // self.topology.rows_per_lane
+        return known_steps(self.topology, self._draws_of)
 
-    def _length(self, lane: int) -> int | None:
-        """Count a lane's draws; None if it never ends, or only what it reads tells where."""
-        draws = self._streams(lane, None)
-        return None if isinstance(draws, TokenLane) else draws.length
+    def _draws_of(self, lane: int) -> LaneStream | TokenLane:
+        return self._streams(lane, None)
 
     def _known_length(self, lane: int) -> int | None:
         """Count a lane's rows beforehand, where the plan keeps row counts."""
-        return None if self.last_step is None else self._length(lane) or 0
+        return None if self.last_step is None else length_of(self._draws_of(lane)) or 0
 
     def _groups(self, supply: Supply) -> Iterator[Together]:
         settings = self._settings
-        ensure = partial(_ensure, supply, settings.rows)
+        ensure = partial(supply.ensure, settings.rows)
         if self.topology.global_batch_size is not None:
             groups = steps(
                 self.topology,
@@ -381,15 +399,3 @@ class Engine:
 def _task_bytes(group_bytes: float) -> int:
     """Size tasks so that two that follow each other seldom wait for one row group."""
     return int(min(max(TASK_BYTES, group_bytes), MOST_TASK_BYTES))
-
-
-def _ensure(supply: Supply, most: int, run: LaneRun, rows: int) -> bool:
-    """Make a lane hold so many finished rows in all; false if its data end before."""
-    while run.rows_placed < rows:
-        if run.ended:
-            return False
-        supply.pull(run)
-        for floor in run.floors():
-            if endings.is_barren(floor, most):
-                raise endings.barren(floor)
-    return True

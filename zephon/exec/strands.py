@@ -30,6 +30,17 @@ HORIZON = 1 << 20
 """Tokens ahead for which the share of each strand is asked, to read as much of it."""
 
 
+def rule_of(lane: TokenLane) -> TokenMerge:
+    """Return the rule by which a lane's strands are merged."""
+    return TokenMerge(
+        lane.courses,
+        lengths=[strand.length for strand in lane.strands],
+        stops=[at_end == "stop" for at_end in lane.at_end],
+        must_draw=lane.must_draw,
+        budgets=lane.budgets,
+    )
+
+
 class Strands:
     """The strands of one lane.
 
@@ -42,13 +53,7 @@ class Strands:
     def __init__(self, lane: TokenLane, held: HeldRows, state: LaneState | None) -> None:
         self._lane = lane
         self._held = held
-        self._rule = TokenMerge(
-            lane.courses,
-            lengths=[strand.length for strand in lane.strands],
-            stops=[at_end == "stop" for at_end in lane.at_end],
-            must_draw=lane.must_draw,
-            budgets=lane.budgets,
-        )
+        self._rule = rule_of(lane)
         self.endless = self._rule.endless
         if state is None or state.tick.merge is None:
             self.ordinal = 0

@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from zephon.exec import endings
 from zephon.exec.block import Block
 from zephon.exec.filling import Filling, Sizes, filling_of
 from zephon.exec.lane_run import LaneRun
@@ -90,6 +91,23 @@ class Supply:
         self._fillings = {
             run.lane: filling_of(run, self._sizes, lane_bytes, limit) for run in bottoms
         }
+
+    def ensure(self, most: int, run: LaneRun, rows: int) -> bool:
+        """Make a lane hold so many finished rows in all; false if its data end before.
+
+        Args:
+            most: rows of all datasets, after which a lane that gives nothing is given up.
+            run: the lane.
+            rows: from its beginning.
+        """
+        while run.rows_placed < rows:
+            if run.ended:
+                return False
+            self.pull(run)
+            for floor in run.floors():
+                if endings.is_barren(floor, most):
+                    raise endings.barren(floor)
+        return True
 
     def pull(self, run: LaneRun) -> None:
         """Bring the lane on: push its next blocks, or end it; waits for a worker.

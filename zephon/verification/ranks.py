@@ -78,7 +78,9 @@ def run_ranks(
         try:
             _deliver(pipelines[rank], delivered[rank], rows, stopped)
             if checkpoint:
-                delivered[rank].state = pipelines[rank].checkpoint(as_bytes=manner.as_bytes)
+                delivered[rank].state = pipelines[rank].checkpoint(
+                    as_bytes=manner.as_bytes, scope="local"
+                )
         except BaseException as error:  # of a thread: the caller raises it
             errors[rank] = error
 

@@ -1,0 +1,137 @@
+"""Ranks in processes of their own: resized between runs, killed in the middle, with clocks apart.
+
+What all ranks of a job hand out in a step is what one process hands out, in the same order.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cases.ranks_job import ROOT, STEP, Job, described, told
+from tests.coordination.test_stores import free_port
+from tests.written import lines
+
+SECONDS = 240  # a guard against hanging
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("rows"), np.random.default_rng(3)
+    for shard in range(3):
+        rows = [
+            {"input_ids": [10_000 * shard + 40 * i + n for n in range(rng.integers(1, 33))], "k": i}
+            for i in range(300 + 90 * shard)
+        ]
+        lines(folder, f"{shard}.jsonl", rows)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def whole(data):
+    """What one process hands out, a line for each step."""
+    steps = [told(batch) for batch in described(data, runner="inline")]
+    assert len(steps) > 14
+    return steps
+
+
+def by_torchrun(job, world, *arguments):
+    """Run all ranks as torchrun starts them; give what they print."""
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone",
+        f"--nproc-per-node={world}", *arguments, "-m", *job.command()[2:],
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def started(job, world):
+    """Start each rank by itself, as a cluster does; give the processes."""
+    port = str(free_port())
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(world)}
+    return [
+        subprocess.Popen(
+            job.command(),
+            cwd=ROOT,
+            env={**os.environ, **place, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(world)
+    ]
+
+
+def ended(processes):
+    """Give the exit code and the last line of complaints of each rank."""
+    found = []
+    for process in processes:
+        _, complaints = process.communicate(timeout=SECONDS)
+        found.append((process.returncode, (complaints.strip().splitlines() or [""])[-1]))
+    return found
+
+
+def handed_out(out):
+    """Put the logs of all ranks together, step after step."""
+    steps = {}
+    for log in out.glob("*.log"):
+        for line in log.read_text().splitlines():
+            step, rank, words = line.split(" ", 2)
+            steps.setdefault(int(step), {})[int(rank)] = words
+    return [" ".join(steps[step][rank] for rank in sorted(steps[step])) for step in sorted(steps)]
+
+
+def states(printed):
+    return set(re.findall(r"state (\w+)", printed))
+
+
+@pytest.mark.parametrize("meet", ["dist", "torch", "directory"])
+def test_a_job_goes_on_with_more_and_with_fewer_ranks(data, whole, tmp_path, meet):
+    """Each world size follows each way to meet once; the directory keeps what larger jobs left."""
+    worlds = {"dist": (2, 6, 3), "torch": (4, 1, 8), "directory": (8, 3, 6)}[meet]
+    place = str(tmp_path / "meet") if meet == "directory" else meet
+    for number, world in enumerate(worlds):
+        stop = None if number == 2 else 4 * (number + 1)
+        printed = by_torchrun(Job(data=data, out=str(tmp_path), meet=place, stop=stop), world)
+        assert len(states(printed)) == 1 and printed.count("state ") == world
+        for log in tmp_path.glob(f"{world}-*.log"):
+            log.rename(tmp_path / f"{number}-{log.name}")
+    assert handed_out(tmp_path) == whole
+
+
+def test_clocks_that_differ_by_hours_do_not_matter(data, whole, tmp_path):
+    job = Job(data=data, out=str(tmp_path), meet=str(tmp_path / "meet"), skew=-30)
+    assert [code for code, _ in ended(started(job, 3))] == [0] * 3
+    assert handed_out(tmp_path) == whole
+
+
+@pytest.mark.parametrize(
+    ("meet", "where"),
+    [("dist", "step"), ("dist", "gather"), ("directory", "step"), ("directory", "part"),
+     ("directory", "write"), ("torch", "part")],
+)  # fmt: skip
+def test_a_killed_rank_is_missed_and_the_job_goes_on(data, whole, tmp_path, meet, where):
+    place = str(tmp_path / "meet") if meet == "directory" else meet
+    job = {"data": data, "out": str(tmp_path), "meet": place}
+    assert not any(code for code, _ in ended(started(Job(**job, stop=3), 3)))
+    short = {"aggregate_timeout_s": 6.0}
+    found = ended(started(Job(**job, stop=6, die=(1, where), options=short), 3))
+    assert found[1][0] == -9
+    for code, last in (found[0], found[2]):
+        assert code == 1 and "CoordinationError" in last, last
+    if meet != "dist":
+        assert re.search(r"no word from rank 1 \(lanes \d, \d, \d\) within 6 s", found[0][1])
+    for log in tmp_path.glob("*.log"):  # what a trainer had not saved, it trains on again
+        kept = [line for line in log.read_text().splitlines() if int(line.split()[0]) < 3]
+        log.write_text("".join(f"{line}\n" for line in kept))
+    assert not any(code for code, _ in ended(started(Job(**job), 2)))
+    assert handed_out(tmp_path) == whole
+
+
+def test_one_process_with_the_same_data_has_as_many_steps(data, whole):
+    """The last step is whole: what lanes hold beyond it is nobody's."""
+    assert {len(step.split()) for step in whole} == {STEP}

@@ -1,0 +1,193 @@
+"""Ranks that meet: who is missing is named, who fails is told of, and no job meets another."""
+
+import threading
+import time
+
+import pytest
+
+from tests.coordination.meetings import at_once, on_ranks
+from zephon.coordination.coordinator import Participant
+from zephon.coordination.directory import DirectoryStore
+from zephon.coordination.rounds import StoreRounds
+from zephon.coordination.shared_mapping import MappingStore
+from zephon.errors import CheckpointError, CoordinationError
+
+
+def join(rounds):
+    rank = rounds.participant.rank
+    return rounds.round("join", lambda: str(rank).encode(), b"".join)
+
+
+@pytest.fixture
+def shared():
+    return {}
+
+
+def messages(found):
+    assert all(isinstance(each, CoordinationError) for each in found), found
+    return [str(each) for each in found]
+
+
+def test_many_rounds_leave_only_the_last_answer_behind(tmp_path):
+    on_ranks(lambda rank: DirectoryStore(tmp_path), 3, lambda r: [join(r) for _ in range(20)])
+    left = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert left == ["0", "1", "2", "answer", "session"]  # three of them say hello
+
+
+def test_a_rank_that_does_not_come_is_named(shared):
+    found = on_ranks(lambda rank: MappingStore(shared), 4, join, seconds=0.5, ranks=[0, 2])
+    assert "rank 1, rank 3 did not come within 0.5 s" in messages(found)[0]
+
+
+def test_a_leader_that_does_not_come_is_named(shared):
+    found = on_ranks(lambda rank: MappingStore(shared), 3, join, seconds=0.5, ranks=[1, 2])
+    assert all("rank 0, which leads, did not come" in text for text in messages(found))
+
+
+def test_a_rank_that_is_missing_from_a_round_is_named_on_all_others(shared):
+    def work(rounds):
+        join(rounds)
+        return None if rounds.participant.rank == 1 else join(rounds)
+
+    found = on_ranks(lambda rank: MappingStore(shared), 3, work, seconds=1.0)
+    assert found.pop(1) is None
+    assert all("no word from rank 1 within 1 s" in text for text in messages(found))
+
+
+def test_names_tell_more_than_numbers(shared):
+    names = ("rank 0 (lanes 0, 1)", "rank 1 (lanes 2, 3)")
+    who = Participant(0, 2, names)
+    with pytest.raises(CoordinationError, match=r"rank 1 \(lanes 2, 3\) did not come"):
+        StoreRounds(MappingStore(shared), who, "job", 0.2)
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_rank_that_fails_is_told_of_at_once(shared, failing):
+    def work(rounds):
+        def make():
+            if rounds.participant.rank == failing:
+                raise CheckpointError("no room")
+            return b""
+
+        with pytest.raises((CheckpointError, CoordinationError)) as raised:
+            rounds.round("checkpoint", make, b"".join)
+        return str(raised.value), join(rounds)  # and the next round is as if nothing had been
+
+    begin = time.monotonic()
+    found = on_ranks(lambda rank: MappingStore(shared), 3, work)
+    assert time.monotonic() - begin < 20  # of the 30 that they would wait
+    told = f"checkpoint: rank {failing} failed with CheckpointError: no room"
+    for rank, (text, after) in enumerate(found):
+        assert text.startswith("no room" if rank == failing else told)
+        assert after == b"012"
+
+
+def test_what_the_leader_raises_is_raised_on_all_with_its_class(shared):
+    def refuse(parts):
+        raise CheckpointError("parts do not fit")
+
+    def work(rounds):
+        return rounds.round("checkpoint", bytes, refuse)
+
+    found = on_ranks(lambda rank: MappingStore(shared), 3, work)
+    assert [(type(each), str(each)) for each in found] == [
+        (CheckpointError, "parts do not fit")
+    ] * 3
+
+
+def test_what_a_rank_raises_of_others_is_told_by_class_alone(shared):
+    def make():
+        raise KeyError("password")
+
+    def work(rounds):
+        return rounds.round("checkpoint", make if rounds.participant.rank else bytes, b"".join)
+
+    found = on_ranks(lambda rank: MappingStore(shared), 2, work)
+    assert "failed with CoordinationError: KeyError" in str(found[0])
+    assert "password" not in str(found[0])
+
+
+def test_ranks_that_do_different_things_are_told(shared):
+    def work(rounds):
+        return rounds.round("checkpoint" if rounds.participant.rank else "end", bytes, b"".join)
+
+    found = messages(on_ranks(lambda rank: MappingStore(shared), 2, work))
+    assert "end: rank 1 is at 'checkpoint' meanwhile" in found[0]
+    assert "checkpoint() on each of them" in found[1]
+
+
+# What lies in the place from before
+
+
+def test_leftovers_of_a_larger_run_are_never_read(tmp_path):
+    def place(rank):
+        return DirectoryStore(tmp_path)
+
+    on_ranks(place, 6, lambda r: [join(r) for _ in range(3)])
+    assert on_ranks(place, 3, lambda r: [join(r) for _ in range(5)]) == [[b"012"] * 5] * 3
+    assert on_ranks(place, 8, join) == [b"01234567"] * 8
+
+
+def test_a_job_that_died_halfway_does_not_disturb_the_next(shared):
+    def dies(rounds):
+        if rounds.participant.rank:
+            rounds._part("join", lambda: b"stale", f"{rounds._space}/0")  # no leader reads it
+
+    on_ranks(lambda rank: MappingStore(shared), 3, dies)
+    on_ranks(lambda rank: MappingStore(shared), 3, join, seconds=0.3, ranks=[1, 2])
+    assert on_ranks(lambda rank: MappingStore(shared), 3, join) == [b"012"] * 3
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_ranks_may_come_in_any_order_over_what_an_earlier_job_left(shared, late):
+    on_ranks(lambda rank: MappingStore(shared), 3, join)
+
+    def one(rank):
+        if rank == late:
+            time.sleep(0.4)
+        return join(StoreRounds(MappingStore(shared), Participant(rank, 3), "job", 30))
+
+    assert at_once([lambda rank=rank: one(rank) for rank in range(3)]) == [b"012"] * 3
+
+
+def test_two_jobs_with_names_of_their_own_do_not_mix(shared):
+    def job(space):
+        return on_ranks(
+            lambda rank: MappingStore(shared),
+            2,
+            lambda r: r.round("join", lambda: space.encode(), b"".join),
+            space=space,
+        )
+
+    assert at_once([lambda: job("a"), lambda: job("b")]) == [[b"aa"] * 2, [b"bb"] * 2]
+
+
+def test_two_jobs_in_one_place_are_refused(shared):
+    """One after the other they go their ways; at once, ranks hear that another says it is them."""
+    both = threading.Barrier(4)
+
+    def one(job, rank):
+        both.wait()
+        rounds = StoreRounds(MappingStore(shared), Participant(rank, 2), "job", 2.0)
+        return rounds.round("join", lambda: job, b"".join)
+
+    for _ in range(5):
+        shared.clear()
+        calls = [lambda j=j, r=r: one(j, r) for j in (b"a", b"b") for r in (0, 1)]
+        found = at_once(calls)
+        met = [each for each in found if isinstance(each, bytes)]
+        refused = [str(each) for each in found if isinstance(each, CoordinationError)]
+        assert len(met) + len(refused) == 4, found
+        if refused:
+            assert len(refused) >= 2, found
+            assert any("another process says that it is" in text for text in refused), refused
+        else:
+            assert found == [b"aa", b"aa", b"bb", b"bb"]
+
+
+def test_a_number_given_twice_is_refused(shared):
+    def one(rank):
+        return StoreRounds(MappingStore(shared), Participant(rank, 2), "job", 1.0)
+
+    found = at_once([lambda: one(1), lambda: (time.sleep(0.2), one(1))])
+    assert "another process says that it is rank 1" in str(found[0])

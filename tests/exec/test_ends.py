@@ -1,0 +1,121 @@
+"""Ranks that share steps stop before the same one, however uneven their lanes are."""
+
+import threading
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.coordination.meetings import at_once
+from zephon.errors import DataError, ExecutionError
+from zephon.exec.delivery import Position
+from zephon.exec.ends import Ends, ending_together
+
+
+class Meeting:
+    """The least of all ranks' numbers, as a coordinator gives it."""
+
+    def __init__(self, ranks):
+        self._numbers = [0] * ranks
+        self._all = threading.Barrier(ranks)
+        self.rounds = 0
+
+    def least_of(self, rank):
+        def least(number):
+            self._numbers[rank] = number
+            self._all.wait(20)
+            found = min(self._numbers)
+            self.rounds += not rank
+            self._all.wait(20)
+            return found
+
+        return least
+
+
+def rank_of(meeting, rank, ranks, *, steps, fails, ahead, start=0, parts=2):
+    """Deliver ``parts`` items a step; the data end, or fail, before step ``steps``."""
+    at = start
+
+    def items():
+        nonlocal at
+        for at in range(start, steps):
+            for part in range(1, parts):
+                yield (at, part), Position(at, part)
+            yield (at, parts), Position(at + 1)
+        if fails:
+            raise DataError(f"row of rank {rank}")
+
+    def sure():
+        return min(at + 1 + ahead, steps)
+
+    ends = Ends(rank, ranks, meeting.least_of(rank), "rank {}".format)
+    return [item for item, _ in ending_together(items(), ends, Position(start), sure)]
+
+
+def run(ranks, **each):
+    meeting = Meeting(len(ranks))
+    calls = [
+        lambda rank=rank, given=given: rank_of(meeting, rank, len(ranks), **given, **each)
+        for rank, given in enumerate(ranks)
+    ]
+    return meeting, at_once(calls)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "steps": st.integers(3, 9),
+                "fails": st.booleans(),
+                "ahead": st.integers(0, 7),
+                "parts": st.integers(1, 3),
+            }
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(0, 3),
+)
+def test_all_ranks_deliver_the_steps_that_all_of_them_have(ranks, start):
+    _, found = run(ranks, start=start)
+    steps = min(each["steps"] for each in ranks)
+    last = [each for each in ranks if each["steps"] == steps]
+    for rank, (each, items) in enumerate(zip(ranks, found, strict=True)):
+        if all(one["fails"] for one in last):
+            kind = DataError if each in last and isinstance(items, DataError) else ExecutionError
+            assert isinstance(items, kind)
+            continue
+        parts = range(1, each["parts"] + 1)
+        assert items == list(product(range(start, steps), parts)), rank
+
+
+def test_the_rank_that_fails_raises_its_own_error_and_the_others_name_it():
+    fine, bad = {"steps": 5, "fails": False, "ahead": 3}, {"steps": 2, "fails": True, "ahead": 9}
+    _, found = run([fine, bad, fine])
+    assert str(found[1]) == "row of rank 1"
+    for each in (found[0], found[2]):
+        assert isinstance(each, ExecutionError)
+        assert str(each).startswith("step 2: rank 1 failed there")
+
+
+def test_who_has_read_far_ahead_asks_seldom():
+    ranks = [{"steps": 100, "fails": False, "ahead": 24}] * 2
+    meeting, found = run(ranks)
+    assert found[0] == found[1] and len(found[0]) == 200
+    assert meeting.rounds == 5  # at steps 0, 25, 50, 75 and at the end
+
+
+@pytest.mark.parametrize("ahead", [0, 5])
+def test_a_rank_that_is_done_with_a_step_waits_for_the_others(ahead):
+    """Checkpoints within a step may leave one rank at its end and the other in its middle."""
+    meeting = Meeting(2)
+    whole = {"steps": 4, "fails": False, "ahead": ahead}
+    found = at_once(
+        [
+            lambda: rank_of(meeting, 0, 2, **whole, start=2),
+            lambda: rank_of(meeting, 1, 2, **whole, start=1),
+        ]
+    )
+    assert found[0] == list(product(range(2, 4), (1, 2)))
+    assert found[1] == list(product(range(1, 4), (1, 2)))
