@@ -200,7 +200,7 @@ def test_a_rank_that_has_not_begun_says_of_others_only_what_it_was_given(whole):
     given = parts_of(degree, [9, 6, 11, 10])
     ranks = [job(degree, group).restore(given) for group in range(degree)]
     assert rows(ranks[0], 1) + rows(ranks[3], 1) == [whole[R + 3], whole[2 * R - 2]]
-    parts = [rank.checkpoint() for rank in ranks]
+    parts = [rank.checkpoint(scope="local") for rank in ranks]
     position = job(degree, 0).restore(parts[::-1]).checkpoint()["position"]
     assert position == {"step": 1, "dp_degree": 4, "delivered": [4, 0, 5, 5]}
     for group, done in enumerate(position["delivered"]):
@@ -217,7 +217,7 @@ def test_a_rank_that_has_not_begun_a_step_anew_is_one_of_those_that_do(whole):
     found = parts_of(4, [9, 6, 11, 7])
     ranks = [job(2, group).restore(found, allow="partial_step") for group in range(2)]
     assert rows(ranks[1], 2) == whole[R + 12 : R + 14]
-    parts = [rank.checkpoint() for rank in ranks]
+    parts = [rank.checkpoint(scope="local") for rank in ranks]
     assert rows(job(2, 0).restore(parts), 12) == whole[R : R + 12]
     assert rows(job(2, 1).restore(parts), 10) == whole[R + 14 : 2 * R]
 
@@ -302,7 +302,7 @@ def test_a_rank_that_has_not_begun_says_nothing_of_lanes_of_others():
         given = parts_of(degree, 4, turning)
         ranks = [turning(2, group).restore(given) for group in range(2)]
         head = rows(ranks[0], 5)
-        parts = [rank.checkpoint() for rank in ranks]
+        parts = [rank.checkpoint(scope="local") for rank in ranks]
         tails = [rows(turning(2, group).restore(parts)) for group in range(2)]
         tails[0] = head + tails[0]
         for found, whole in zip(tails, wanted, strict=True):
