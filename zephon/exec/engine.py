@@ -326,10 +326,7 @@ class Engine:
         return next((n for n, each in enumerate(assemblers) if each.has_tokens), 0)
 
     def _known_steps(self) -> int | None:
-        """Return T where the plan keeps row counts: then all ranks know it beforehand."""
-        if self.topology.global_batch_size is None or not self._settings.keeps_rows:
-            return None
-        return known_steps(self.topology, self._draws_of)
+        return known_steps(self.topology, self._draws_of) if self._settings.keeps_rows else None
 
     def _draws_of(self, lane: int) -> LaneStream | TokenLane:
         return self._streams(lane, None)

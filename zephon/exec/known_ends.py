@@ -24,7 +24,12 @@ def never_ends(draws: LaneStream | TokenLane) -> bool:
 
 
 def known_steps(topology: Topology, draws_of: DrawsOf) -> int | None:
-    """Return T where each draw is a row: then all ranks know it beforehand. None: no lane ends."""
+    """Return T where each draw is a row: then all ranks know it beforehand.
+
+    None: no lane ends, or there is no global batch.
+    """
+    if topology.global_batch_size is None:
+        return None
     lengths = [length_of(draws_of(lane)) for lane in range(topology.lanes)]
     finite = [length for length in lengths if length is not None]
     if not finite:
