@@ -105,7 +105,9 @@ class Resuming(Steps):
                 step, another number of ranks delivers the step again from its first row.
                 ``"functions"``: filters, maps and other functions are others now: what was held
                 is read and made again, and what is gone, or changed though delivered in part, is
-                dropped and counted as ``edit``.
+                dropped and counted as ``edit``. ``"datasets"``: some are added, removed, or listed
+                in another order, and each goes on where it stands; what was held of those that
+                are gone is dropped and counted so, too.
 
         Raises:
             PlanError: a word of ``allow`` names no change.

@@ -33,7 +33,7 @@ from tests.properties.edited_runs import (
 )
 from tests.properties.recipes import rows, rows_of, source, token_dataset
 from zephon import Pipeline
-from zephon.errors import CheckpointError, NotYetError
+from zephon.errors import CheckpointError, NotYetError, PlanError
 from zephon.exec.checkpoint import content_digest
 from zephon.exec.edits import RESIZED
 from zephon.exec.history import LaneState
@@ -241,17 +241,19 @@ def test_a_group_of_rows_is_seen_again_as_it_was():
     assert all(was[place] in came[place] for place in held)
 
 
+def flow_of(found):
+    """Give the rows of each lane."""
+    lanes = {}
+    for lane, tokens in found:
+        lanes.setdefault(lane, []).append(tokens)
+    return lanes
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_steps_of_another_size_hold_the_rows_that_follow(unit):
     """Each lane goes on as it would have; steps deal them out by other numbers."""
 
-    def flow(found):
-        lanes = {}
-        for lane, tokens in found:
-            lanes.setdefault(lane, []).append(tokens)
-        return lanes
-
-    whole = flow(cut(drawn(**UNITS[unit]), 120)[0])
+    whole = flow_of(cut(drawn(**UNITS[unit]), 120)[0])
     head, state = cut(drawn(**UNITS[unit]), 12)
     larger, second = cut(drawn(rows_in_step=12, **UNITS[unit]).restore(state, {RESIZED}), 18)
     assert second["position"] == {"step": 6}
@@ -260,7 +262,7 @@ def test_steps_of_another_size_hold_the_rows_that_follow(unit):
     assert third["position"] == {"step": 11}
     now = drawn(UNLIKE, rows_in_step=4, **UNITS[unit]).restore(third, {"weights"})
     check_places(head + larger + smaller + cut(now, 20)[0])
-    for lane, came in flow(head + larger + smaller).items():
+    for lane, came in flow_of(head + larger + smaller).items():
         assert came == whole[lane][: len(came)]
     ranks = [
         drawn(rows_in_step=12, **UNITS[unit]).options(dp_degree=3, dp_group_id=group)
@@ -292,9 +294,53 @@ def test_steps_are_resized_between_two_of_them_alone():
     _, state = cut(drawn(**packed), 4)
     with pytest.raises(NotYetError, match="and the schedule counts steps"):
         next(iter(drawn(rows_in_step=4, **packed).restore(state, {RESIZED})))
-    alone_ = drawn().options(global_batch_size=None)
-    with pytest.raises(NotYetError, match="a run cannot begin yet to share steps"):
-        next(iter(drawn().restore(alone_.checkpoint(), {RESIZED})))
+
+
+def test_ranks_begin_and_end_to_share_steps():
+    """Where each lane has handed out as many rows; each goes on with those that follow."""
+
+    def make(rows_in_step):
+        return drawn(rows_in_step=rows_in_step)
+
+    whole = flow_of(cut(make(8), 60)[0])
+    head, state = cut(make(None), 10)
+    middle, second = cut(make(8).restore(state, {RESIZED}), 12)
+    assert second["position"] == {"step": 3}
+    assert restored_state(make(8), second) == second
+    tail, third = cut(make(None).restore(second, {RESIZED}), 6)
+    last, _ = cut(make(4).restore(third, {RESIZED}), 6)
+    found = flow_of(head + middle + tail + last)
+    assert {lane: whole[lane][: len(came)] for lane, came in found.items()} == found
+    assert [len(came) for came in found.values()] == [34, 34]
+    ranks = [make(8).options(dp_degree=4, dp_group_id=group) for group in range(4)]
+    shares = [cut(rank.restore(state, {RESIZED}), 3)[0] for rank in ranks]
+    steps = [row for at in range(0, 6, 2) for share in shares for row in share[at : at + 2]]
+    assert steps == middle
+    inside = cut(make(8), 5)[1]
+    with pytest.raises(CheckpointError, match="inside step 1, the rest of which"):
+        next(iter(make(None).restore(inside, {RESIZED})))
+    again = flow_of(cut(make(None).restore(inside, {RESIZED, "partial_step"}), 4)[0])
+    assert again == {lane: rows_[4:8] for lane, rows_ in whole.items()}
+    with pytest.raises(CheckpointError, match="have handed out from 4 to 6 rows, but each"):
+        next(iter(make(8).restore(cut(make(None), 5)[1], {RESIZED})))
+
+
+def test_rows_are_counted_across_steps_of_two_sizes():
+    whole = cut(drawn(), 30)[0]
+    _, state = cut(drawn(), 12)
+
+    def make(rows, **options):
+        return drawn(rows_in_step=12).take(rows).options(**options).restore(state, {RESIZED})
+
+    found, state_then = cut(make(24 + 17), 100)
+    assert len(found) == 17 and flow_of(found)[0] == flow_of(whole)[0][12:23]
+    assert not cut(make(24 + 17).restore(state_then), 100)[0]
+    shares = [cut(make(24 + 36, dp_degree=2, dp_group_id=g), 100)[0] for g in range(2)]
+    assert [len(share) for share in shares] == [18, 18]
+    with pytest.raises(
+        PlanError, match="=12 behind the first 24, before it changed, got 61; take 60"
+    ):
+        next(iter(make(61, dp_degree=2, dp_group_id=0)))
 
 
 MORE = token_dataset("verse", [1 + i % 4 for i in range(37)], 2)

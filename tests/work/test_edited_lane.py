@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zephon.work import MixtureSchedule, StaticMixtureWorkSource
-from zephon.work.edited_lane import EditedLane
+from zephon.work.edited_lane import EditedLane, PartlyGone
 from zephon.work.ends import Base
 from zephon.work.former import former_plan
 from zephon.work.lanes import Lanes
@@ -60,3 +60,12 @@ def test_parts_before_are_made_when_they_are_asked_for(shape) -> None:
     with pytest.raises(ValueError, match="start must be at least 20, where this lane goes on"):
         lane.draw(19, 1)
     assert lane.weights_at(3).tolist() == [1.0]
+
+
+def test_rows_of_what_is_gone_are_left_out_and_the_others_keep_their_numbers(shape) -> None:
+    source = StaticMixtureWorkSource([shape("a", [50]), shape("b", [30])], {"a": 0.5, "b": 0.5})
+    stream = source.lane_stream(0, 1)
+    lane, whole = PartlyGone(stream, [0]), stream.draw(0, 20)
+    assert lane.length == stream.length
+    assert set(whole.component) == {0, 1}
+    assert lane.draw(0, 20).ordinal.tolist() == whole.ordinal[whole.component == 1].tolist()

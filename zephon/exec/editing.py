@@ -37,7 +37,7 @@ from zephon.exec.policies.policy import NO_INTS
 from zephon.exec.policy_chain import chain_of, floor_then, measures_of
 from zephon.exec.rebuilding import Undelivered
 from zephon.exec.renumbering import Renumbering
-from zephon.exec.saved_values import told
+from zephon.exec.saved_values import told, whole
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
 from zephon.planner.tree import source_first
@@ -125,24 +125,27 @@ def edited(
     return edits, {lane: state for lane, (state, _) in found.items()}
 
 
-def check_sizes(before: Mapping[str, Any], topology: Topology, source: WorkSource) -> None:
-    """Refuse steps of another size where that decides what is drawn, or what was delivered.
+def check_sizes(restored: Mapping[str, Any], topology: Topology, source: WorkSource) -> None:
+    """Refuse steps of another size where that decides what is drawn, or lanes are not even.
 
     Args:
-        before: the checkpoint's recipe.
+        restored: the checkpoint.
         topology: from there on.
         source: from there on.
 
     Raises:
-        NotYetError: it does.
+        CheckpointError: ranks begin to share steps where lanes have handed out unlike many rows.
+        NotYetError: the schedule counts steps.
     """
-    was, size = before["global_batch_size"], topology.global_batch_size
+    was, size = restored["recipe"]["global_batch_size"], topology.global_batch_size
     if was == size:
         return
-    if was is None or size is None:
-        raise NotYetError(
-            f"restore: global_batch_size was {was}, is {size}: a run cannot begin yet to share "
-            "steps, or to share none; keep it, or set another size"
+    rows = [whole(each, "rows") for each in trees_of(restored["lanes"]).values()]
+    if was is None and len(set(rows)) > 1:
+        raise CheckpointError(
+            f"restore: global_batch_size was None, is {size}, and lanes have handed out from "
+            f"{min(rows)} to {max(rows)} rows, but each gives as many to a step; take the "
+            "checkpoint after a whole round of batches, one of each lane"
         )
     schedule = source.schedule if isinstance(source, StaticMixtureWorkSource) else None
     if schedule is not None and schedule.unit == "steps":

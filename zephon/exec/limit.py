@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zephon.errors import NotYetError, PlanError
+from zephon.errors import PlanError
 from zephon.exec.delivery import Group, Position
 from zephon.exec.lanes import LaneRows, Topology
 
@@ -16,11 +16,6 @@ def check_limit(topology: Topology, rows: int) -> None:
     Raises:
         PlanError: there are several ranks, and they share no steps; or it is no number of steps.
     """
-    if topology.since != (0, 0):
-        raise NotYetError(
-            f"take: {rows} rows cannot be counted yet where global_batch_size changed in the "
-            "middle of the run; stop after so many batches instead"
-        )
     if topology.dp_degree == 1:
         return
     size = topology.global_batch_size
@@ -29,10 +24,12 @@ def check_limit(topology: Topology, rows: int) -> None:
             f"take: {topology.dp_degree} ranks that do not share steps cannot stop after {rows} "
             "rows together; set global_batch_size"
         )
-    if rows % size:
+    first = topology.lanes * topology.since[1]  # rows before steps had this size
+    if (rows - first) % size:
+        behind = f" behind the first {first}, before it changed" if first else ""
         raise PlanError(
-            f"take: with several ranks, rows must be a multiple of global_batch_size={size}, got "
-            f"{rows}; take {max(rows // size, 1) * size}"
+            f"take: with several ranks, rows must be a multiple of global_batch_size={size}"
+            f"{behind}, got {rows}; take {first + max((rows - first) // size, 1) * size}"
         )
 
 
@@ -40,9 +37,10 @@ def all_out(position: Position, topology: Topology, rows: int | None) -> bool:
     """Say whether all rows before the limit were handed out; None: there is no limit."""
     if rows is None:
         return False
-    steps = position.step * (topology.global_batch_size or 0)
-    part = position.delivered * topology.dp_degree + sum(position.rows.values())
-    return steps + part >= rows
+    if topology.global_batch_size is None:
+        return sum(position.rows.values()) >= rows
+    before = topology.lanes * topology.rows_before(position.step)
+    return before + position.delivered * topology.dp_degree >= rows
 
 
 def at_most(
@@ -60,7 +58,8 @@ def at_most(
     if size is None:
         left = rows - sum(start.rows.values())
     else:
-        left = rows // topology.dp_degree - start.step * topology.rows_per_group - start.delivered
+        before = topology.lanes * topology.rows_before(start.step)
+        left = (rows - before) // topology.dp_degree - start.delivered
     if left <= 0:
         return
     for group in groups:

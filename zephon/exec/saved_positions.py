@@ -63,6 +63,8 @@ def position_from_dict(
     Raises:
         CheckpointError: it stands within a step, where these ranks cannot go on.
     """
+    step = int(saved.get("step", topology.since[0]))  # the first, where ranks shared none
+    begun = Position(step=step)
     if topology.global_batch_size is None:
         own = {lane: state.rows for lane, state in states.items()}
         turn, known = _turn(saved, topology, rows)
@@ -74,14 +76,13 @@ def position_from_dict(
                 RuntimeWarning,
                 stacklevel=4,
             )
-        return Position(rows=own, turn=turn)
-    step = int(saved["step"])
+        begun = Position(rows=own, turn=turn)
     if "delivered" not in saved:
-        return Position(step=step)
+        return begun
     degree = int(saved["dp_degree"])
     if edited:
         if PARTIAL_STEP in allow:
-            return Position(step=step)
+            return begun
         raise CheckpointError(
             f"restore: the checkpoint was taken inside step {step}, the rest of which would be "
             "others than its first rows belong to; change a run at the end of a step, or pass "
@@ -89,7 +90,7 @@ def position_from_dict(
         )
     if degree != topology.dp_degree:
         if PARTIAL_STEP in allow:
-            return Position(step=step)
+            return begun
         raise CheckpointError(
             f"restore: the checkpoint was taken inside step {step} with dp_degree={degree}, "
             f"options say {topology.dp_degree}; restore it with dp_degree={degree}, take "
@@ -137,7 +138,7 @@ def _turn(
         the lane, and whether it is the one that would have come.
     """
     lanes = topology.own_lanes()
-    for group, turn in saved["turns"].items():
+    for group, turn in saved.get("turns", {}).items():
         then = replace(
             topology,
             dp_degree=int(saved["dp_degree"]),

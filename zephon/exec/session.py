@@ -79,10 +79,12 @@ def _since(topology: Topology, restored: Mapping[str, Any]) -> tuple[int, int]:
     """Say since when steps are of this size, and the rows of each lane before."""
     size, was = topology.global_batch_size, restored["recipe"]["global_batch_size"]
     edits = [Edit.from_dict(saved, topology.lanes) for saved in restored["edits"]]
-    changed = [edit for edit in edits if RESIZED in edit.words and edit.step is not None]
+    changed = [edit for edit in edits if RESIZED in edit.words]
     since = (int(changed[-1].step or 0), int(changed[-1].rows[0])) if changed else (0, 0)
-    if size in (None, was) or was is None:
+    if size in (None, was):
         return since
+    if was is None:  # ranks begin to share steps
+        return 0, max(whole(each, "rows") for each in trees_of(restored["lanes"]).values())
     before = replace(topology, global_batch_size=was, since=since)
     step = int(restored["position"]["step"])
     return step, before.rows_before(step)
@@ -165,7 +167,7 @@ def open_engine(
     data = data_now(restored, datasets, verify)
     found = changes(restored["recipe"], identity.recipe, str(restored["library"]), data)
     refuse_unless(found, allow, _other_polars(restored, identity))
-    check_sizes(restored["recipe"], topology, source)
+    check_sizes(restored, topology, source)
     unchanged = [name for name, change in data.items() if not change]
     manifest = manifest_of(datasets, verify, restored, unchanged)
     identity = replace(identity, manifest=manifest)

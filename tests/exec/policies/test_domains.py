@@ -14,6 +14,7 @@ from zephon.exec.policies.domains import Domains
 from zephon.exec.policies.policy import AT_END
 from zephon.exec.policies.windows import Windows
 from zephon.exec.policies.wrap import Wrap
+from zephon.exec.renumbering import Renumbering
 
 POLICIES = [
     BestFit(max_length=20, num_bins=2, components=3),
@@ -87,3 +88,23 @@ def test_a_row_belongs_to_the_domain_that_it_begins_with():
         ([(2, 0, 4)], 2),
     ]
     assert plain(policy.finish(state, known)) == [([(3, 0, 3), (4, 0, 1)], AT_END)]
+
+
+def test_each_domain_goes_on_among_other_components():
+    """A component came in front, two stand the other way round, and one that is gone is in none."""
+    then = Domains(BestFit(max_length=10, num_bins=2, components=3), [4, 1, -1])
+    now = Domains(BestFit(max_length=10, num_bins=2, components=4), [3, 0, 5, -1])
+    numbers = Renumbering(np.array([2, 1, 3]), 4)
+    known = Known([3, 30, 4, 5, 5], components=[0, 0, 1, 1, 0])
+    state = then.make_state(0)
+    assert not len(then.push(state, known.units(), known))
+    held = now.renumbered(then.held(state), then, numbers)
+    known = Known([3, 30, 4, 5, 5, 2, 1, 10], components=[2, 2, 1, 1, 2, 2, 1, 0])
+    state = now.resume(0, held, known)
+    assert now.dropped(state)["oversized"].tolist() == [0, 0, 30, 0]
+    rows = plain(now.push(state, known.units().rows(5, 8), known))
+    assert [sorted(seq for seq, _, _ in pieces) for pieces, _ in rows] == [
+        [0, 4, 5],
+        [2, 3, 6],
+        [7],
+    ]

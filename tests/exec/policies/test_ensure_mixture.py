@@ -13,6 +13,7 @@ from tests.exec.policies.obvious_mixture import ObviousMixture
 from zephon.exec.policies import ensure_mixture
 from zephon.exec.policies.ensure_mixture import EnsureMixture
 from zephon.exec.policies.policy import AT_END
+from zephon.exec.renumbering import Renumbering
 
 EVERY = 5  # units between two looks at the weights, here: so that few units see many targets
 TARGETS = st.lists(st.sampled_from([0.0, 1.0, 1.0, 2.0, 5.0]), min_size=3, max_size=3).filter(any)
@@ -274,3 +275,20 @@ def test_what_left_is_cleared_away():
         policy.push(state, known.units(at, at + 100), known)
     assert state.store._table.shape[1] <= 8192
     assert sum(map(len, state.serving)) == 0
+
+
+def test_it_goes_on_among_other_components():
+    """What waits and what left stays with its component; the target of now is aimed at."""
+    then = EnsureMixture(groups=[0, 1], names="ab", target=np.array([0.5, 0.5]))
+    known = Known([1] * 40, components=[1] * 40)
+    state = then.make_state(0)
+    left = then.push(state, known.units(), known)
+    now = EnsureMixture(groups=[0, 1, 2], names="cba", target=np.array([0.5, 0.25, 0.25]))
+    held = now.renumbered(then.held(state), then, Renumbering(np.array([2, 1]), 3))
+    known = Known([1] * 240, components=[1] * 40 + [2, 0, 0, 0] * 50)
+    state = now.resume(0, held, known)
+    assert now.realised(state).tolist() == [0.0, len(left), 0.0]
+    now.push(state, known.units().rows(40, 240), known)
+    assert state.target == [0.5, 0.25, 0.25]
+    came = now.realised(state) - [0.0, len(left), 0.0]
+    assert came[1] > 30 and abs(came[0] / came.sum() - 0.5) < 0.1
