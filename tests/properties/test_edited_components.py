@@ -216,6 +216,50 @@ def test_whatever_policies_hold(chain, monkeypatch):
             assert counted["tokens_held"] == 0 and counted["rows_drawn"]
 
 
+def halves(sample):
+    return {**sample, "input_ids": sample["input_ids"][: len(sample["input_ids"]) // 2]}
+
+
+def as_it_is(sample):
+    return sample
+
+
+@pytest.mark.parametrize("unit", ["samples", "tokens"])
+def test_datasets_and_functions_change_at_once(unit):
+    """What is held of the datasets that stay is made again by the functions of now."""
+
+    def make(names, function, rows):
+        work = source(
+            [OF_CHAINS[name] for name in names],
+            {name: 1 / len(names) for name in names},
+            chunk_size=8,
+            exhausted_policy="redistribute",
+            mixture_unit=unit,
+        )
+        shuffled = Pipeline(work).map_transform(function).shuffle(40, seed=2)
+        options = {"canonical_replicas": 2, "global_batch_size": rows}
+        return chains.flat(shuffled, "best_fit_wrap").batch(1).options(runner="inline", **options)
+
+    def edited():
+        return make(("verse", "maths", "prose"), halves, 6)
+
+    found, state = taken(make(("prose", "code", "maths"), as_it_is, 4), 20)
+    pipeline = edited().restore(state, allow={*WORDS, RESIZED, "functions"})
+    with pytest.warns(RuntimeWarning) as warned:
+        more, state = taken(pipeline, 6)
+    told = "".join(str(each.message) for each in warned)
+    assert "restore: removed 'code': " in told and "restore: functions changed: " in told
+    rest, _ = taken(again := edited().restore(state), None)
+    found += [*more, *rest]
+    assert len(set(found)) == len(found)
+    for name, counted in again.accounting().items():
+        number = 1 + ord(name[0]) % 7
+        lost, held = sum(counted["tokens_dropped"].values()), counted["tokens_held"]
+        came = sum(token // 1_000_000 == number for token in found)
+        assert counted["tokens_delivered"] == came == counted["tokens_made"] - lost - held
+        assert counted["rows_drawn"] == len(ROWS[name]) or name == "code"
+
+
 def test_an_edited_run_goes_on_on_any_ranks():
     """Also where several changes are made at once, and the checkpoint is one of many ranks."""
     fewer = {"verse": 0.3, "prose": 0.5, "code": 0.2}
