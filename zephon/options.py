@@ -177,6 +177,11 @@ class RuntimeOptions:
         return self.data_identity()
 
     @property
+    def names_ranks(self) -> bool:
+        """Whether something was said about ranks, be it that there is one."""
+        return not self._given.isdisjoint(("world_size", "global_rank", "dp_degree", "dp_group_id"))
+
+    @property
     def without_effect(self) -> tuple[str, ...]:
         """Names that were set and mean nothing to this engine."""
         return tuple(sorted(self._given.intersection(NO_EFFECT)))

@@ -119,6 +119,8 @@ class Pipeline(Resuming):
                 "Pipeline is already being iterated; close the first iterator, or build a second "
                 "pipeline"
             )
+        if not self._alone:
+            self._runs().warn_of_the_same_data(self._options)
         ranks = self._ranks_of(engine) if engine.may_part else None
         rows = engine.items(None if ranks is None else ranks.ends)
         batched = self._has(logical.Batch)

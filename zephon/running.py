@@ -11,7 +11,12 @@ from zephon.exec.fingerprint import digest
 from zephon.exec.launch import mean_row_bytes, step_of, workers_of
 from zephon.exec.parts import CHUNK_SIZE
 from zephon.exec.priming import cost_lines
-from zephon.exec.ranks import can_meet, open_ranks, refuse_without_coordinator
+from zephon.exec.ranks import (
+    can_meet,
+    open_ranks,
+    refuse_without_coordinator,
+    warn_of_the_same_data,
+)
 from zephon.exec.reading import plan_reading
 from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
@@ -51,5 +56,6 @@ __all__ = [
     "topology_of",
     "validate_pipeline",
     "waiting_state",
+    "warn_of_the_same_data",
     "workers_of",
 ]

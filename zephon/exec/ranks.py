@@ -6,6 +6,7 @@ that meet it is. Several ranks may deliver the data of one group.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -106,6 +107,22 @@ def who_takes_part(world: int, rank: int, topology: Topology) -> Participant:
     groups = [replace(topology, dp_group_id=group) for group in range(world)]
     names = tuple(name_of(group, each.own_lanes()) for group, each in enumerate(groups))
     return Participant(rank, world, names)
+
+
+def warn_of_the_same_data(options: RuntimeOptions) -> None:
+    """Warn where processes train together, and nothing says which of them this one is."""
+    running = running_ranks()
+    if running is None or running[1] == 1 or options.names_ranks:
+        return
+    rank, world = running
+    warnings.warn(
+        f"options: torch.distributed runs with {world} ranks, and this pipeline knows of one, so "
+        f"each of them is handed all the data; set world_size={world} and global_rank={rank}, or "
+        "dp_degree and dp_group_id (from_device_mesh() gives them), or dp_degree=1 if all are to "
+        "have the same",
+        RuntimeWarning,
+        stacklevel=3,  # whoever takes the first item
+    )
 
 
 def refuse_without_coordinator(state: Mapping[str, Any], topology: Topology) -> None:
