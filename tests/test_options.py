@@ -147,6 +147,10 @@ def test_a_replaced_option_names_its_successor(old, new):
         ({"global_batch_size": True}, "got True"),
         ({"max_workers": 0}, "max_workers must be an integer of at least 1, got 0"),
         ({"prefetch_batches": -1}, "prefetch_batches must be an integer of at least 0, got -1"),
+        ({"mtp_mode": "yes"}, "mtp_mode must be True or False, got 'yes'"),
+        ({"mtp_buffer": 0}, "mtp_buffer must be an integer of at least 1, got 0"),
+        ({"mtp_buffer_bytes": 0}, "mtp_buffer_bytes must be an integer of at least 1, got 0"),
+        ({"mtp_auto_checkpoint": None}, "mtp_auto_checkpoint must be True or False, got None"),
         ({"auto_validation": "strictly"}, "auto_validation='strictly' is unknown; did you mean 's"),
     ],
     ids=said,
@@ -160,7 +164,6 @@ def test_a_value_that_cannot_be_is_refused_at_the_call(settings, message):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"mtp_mode": True},
         {"ledger": "spans"},
         {"token_cache": "64gb"},
         {"progress": True},
@@ -178,7 +181,7 @@ def test_what_is_not_there_yet_is_refused_by_name(settings):
         packed(**settings)
 
 
-@pytest.mark.parametrize("name", ["mtp_mode", "progress"])
+@pytest.mark.parametrize("name", ["progress"])
 def test_what_is_not_there_yet_may_be_set_to_its_default(name):
     assert len(rows(packed(**{name: DOCUMENTED.get(name, False)}), 2)) == 4
 
@@ -212,6 +215,31 @@ def test_options_without_effect_are_accepted_listed_and_change_no_byte():
     assert rows(pipe) == rows(packed())
     assert pipe.fingerprint() == packed().fingerprint()
     assert "without effect" not in packed(prefetch_batches=2, max_workers=1).explain()
+
+
+def test_options_of_a_hosted_engine_have_their_effect_with_it():
+    given = {name: OTHERS[name] for name in OTHERS if name.startswith("mtp_")}
+    text = packed(mtp_mode=True, **given).explain()
+    assert "options without effect here: mtp_prefetch\n" in text
+    assert "the engine runs in a child process, up to 3 batches or 0.000977 MiB" in text
+    assert "child process" not in packed().explain()
+
+
+@pytest.mark.parametrize(
+    ("settings", "batches"),
+    [
+        ({"mtp_buffer": 3}, 3),
+        ({"prefetch_batches": 2}, 4),
+        ({"prefetch_batches": 40}, 20),
+        ({"max_workers": 2}, 4),
+        ({"max_workers": 12}, 12),
+    ],
+    ids=said,
+)
+def test_how_far_a_hosted_engine_may_be_ahead(settings, batches):
+    options = RuntimeOptions()
+    options.update(**settings)
+    assert options.hosted_room() == batches
 
 
 def test_runners_of_stages_that_no_worker_runs_are_listed_as_without_effect():

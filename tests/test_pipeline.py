@@ -205,7 +205,6 @@ LATER = {
     "placement of pack_sequences": (
         lambda: lists().pack_sequences(8, placement="remote"), "pack_sequences: placement='remote'",
     ),
-    "mtp": (lambda: lists().options(mtp_mode=True), "mtp_mode=True is not there yet"),
     **{
         f"runner {name}": (lambda name=name: lists().options(runner=name), f"runner='{name}' is no")
         for name in ("ray", "remote")

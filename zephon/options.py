@@ -6,7 +6,7 @@ The file is long because every documented setting and its check stand here.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from zephon.device_mesh import from_device_mesh
@@ -27,7 +27,6 @@ _VERIFIED = ("sampled", "full")
 _BACKENDS = ("auto", "gigatoken", "tokenizers")
 _RENAMED = {"shm_min_size": "shm_min_item_bytes", "coalesce_tensors": "shm_coalesce"}
 _LATER = {
-    "mtp_mode": False,
     "ledger": None,
     "token_cache": None,
     "progress": False,
@@ -44,6 +43,7 @@ NO_EFFECT = (
     "shm_min_forward_bytes", "shm_compact_above_ratio", "shm_compact_min_savings_bytes",
     "shm_max_coalesced_bytes", "aggregate_serializer", "aggregate_compressor",
 )  # fmt: skip
+_HOSTED = ("mtp_buffer", "mtp_buffer_bytes", "mtp_auto_checkpoint")  # these have, with mtp_mode
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +58,10 @@ class RuntimeOptions:
     ``verify_data="full"`` reads every shard whole where a run begins or goes on, to hold it against
     the checkpoint, and has states tell its hash. Those in ``NO_EFFECT`` are accepted for code that
     sets them; ``explain()`` lists the ones that were set.
+
+    ``mtp_mode`` runs the engine in a child process, ``mtp_buffer`` batches or ``mtp_buffer_bytes``
+    of them ahead of the caller; ``mtp_auto_checkpoint`` takes the state at the end of the data, so
+    that the child need not stay for it.
     """
 
     runner: str | None = None
@@ -176,6 +180,18 @@ class RuntimeOptions:
             return self.world_size, self.global_rank
         return self.data_identity()
 
+    def hosted(self) -> RuntimeOptions:
+        """Give the options of an engine that is in a child process already."""
+        return replace(self, mtp_mode=False, mp_context="spawn", aggregate_store=None)
+
+    def hosted_room(self) -> int:
+        """Say how many batches an engine in a child process may be ahead of the caller."""
+        if self.mtp_buffer is not None:
+            return self.mtp_buffer
+        workers = self.max_workers or min(max(os.cpu_count() or 1, 4), 16)
+        ahead = self.prefetch_batches
+        return max(4, (max(8, 2 * workers) if ahead is None else ahead) // 2)
+
     @property
     def names_ranks(self) -> bool:
         """Whether something was said about ranks, be it that there is one."""
@@ -184,7 +200,8 @@ class RuntimeOptions:
     @property
     def without_effect(self) -> tuple[str, ...]:
         """Names that were set and mean nothing to this engine."""
-        return tuple(sorted(self._given.intersection(NO_EFFECT)))
+        found = self._given.intersection(NO_EFFECT)
+        return tuple(sorted(found.difference(_HOSTED) if self.mtp_mode else found))
 
 
 _SUFFIXES = {"tb": 1 << 40, "gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "b": 1}
@@ -251,6 +268,12 @@ def _check(name: str, value: Any) -> None:
                 parse_size(value)
             except PlanError as exc:
                 raise PlanError(f"options: memory_budget: {exc}") from None
+        case "mtp_mode" | "mtp_auto_checkpoint" if not isinstance(value, bool):
+            raise PlanError(f"options: {name} must be True or False, got {value!r}")
+        case "mtp_buffer_bytes":
+            _integer(name, value, 1)
+        case "mtp_buffer" if value is not None:
+            _integer(name, value, 1)
         case "world_size":
             _integer(name, value, 1)
         case "global_rank" | "dp_group_id" | "prefetch_batches" if value is not None:

@@ -18,6 +18,7 @@ from zephon.errors import ExecutionError
 from zephon.exec.batch_functions import mapped
 from zephon.exec.tables import table_of
 from zephon.io.options import StoreOptions
+from zephon.observability import MTPQueueStats
 from zephon.planner import logical
 from zephon.planner.logical.node import at_least
 from zephon.planner.tree import source_first, top_first, transform_up
@@ -27,6 +28,7 @@ from zephon.types import SampleBatch, StreamItem, record_of
 
 if TYPE_CHECKING:
     from zephon.exec.engine import Engine
+    from zephon.exec.hosting import HostedEngine
     from zephon.validation import ValidationReport
 
 
@@ -103,13 +105,14 @@ class Pipeline(Resuming):
 
     def __iter__(self) -> Generator[Any, None, None]:
         """Compile, check, and return an iterator; work begins with its first item."""
-        self._runs().run_auto_validation(self._node, self._options.auto_validation)
         engine, self._ready = self._next_engine(), None
         if self._running is None:
             self._engine = engine
         return self._items(engine, self._changes)
 
-    def _items(self, engine: Engine, changes: int) -> Generator[StreamItem, None, None]:
+    def _items(
+        self, engine: Engine | HostedEngine, changes: int
+    ) -> Generator[StreamItem, None, None]:
         if changes != self._changes:
             raise ExecutionError(
                 "the pipeline was changed or restored after this iterator was made; iterate it anew"
@@ -188,6 +191,13 @@ class Pipeline(Resuming):
             strict: raise ``ValidationError`` if one cannot.
         """
         return self._runs().preflight_tokenizers(self._node, strict=strict, options=self._options)
+
+    def mtp_queue_stats(self) -> MTPQueueStats | None:
+        """Say how full the queue is between the engine's process and this one.
+
+        None unless the pipeline is being iterated with ``mtp_mode``.
+        """
+        return self._runs().queue_stats(self._running)
 
     # Inside
 

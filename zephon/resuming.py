@@ -13,6 +13,7 @@ from zephon.work import WorkSource
 
 if TYPE_CHECKING:
     from zephon.exec.engine import Engine
+    from zephon.exec.hosting import HostedEngine
     from zephon.exec.ranks import Ranks
     from zephon.planner.compiler import Plan
 
@@ -26,9 +27,9 @@ class Resuming(Steps):
         super().__init__(work_source)
         self._options = RuntimeOptions()
         self._plan: Plan | None = None
-        self._engine: Engine | None = None
-        self._running: Engine | None = None
-        self._ready: Engine | None = None  # which the next run begins with
+        self._engine: Engine | HostedEngine | None = None
+        self._running: Engine | HostedEngine | None = None
+        self._ready: Engine | HostedEngine | None = None  # which the next run begins with
         self._ranks: Ranks | None = None
         self._alone = False  # looks at the data beside the job, and meets nobody
         self._restored: dict[str, Any] | None = None
@@ -141,7 +142,7 @@ class Resuming(Steps):
             engine = self._ready = self._next_engine()
         return self._runs().account(engine)
 
-    def _ranks_of(self, engine: Engine | None) -> Ranks | None:
+    def _ranks_of(self, engine: Engine | HostedEngine | None) -> Ranks | None:
         """Let ranks meet, once; None: there is one, or nothing by which they could."""
         runs = self._runs()
         if self._ranks is None and not self._alone and runs.can_meet(self._options):
@@ -172,9 +173,23 @@ class Resuming(Steps):
             self._plan = runs.compile_plan(self._node, barrier_rows=rows)
         return self._plan
 
-    def _next_engine(self) -> Engine:
+    def _next_engine(self) -> Engine | HostedEngine:
         """Give the engine of the next run: to make it may take reading all that lanes hold."""
-        return self._launch(self._restored) if self._ready is None else self._ready
+        if self._ready is not None:
+            return self._ready
+        if self._options.mtp_mode:
+            from zephon.exec import hosting  # late: only runs in a child process need it
+
+            sent = copy.copy(self)
+            sent._options = self._options.hosted()
+            if (hosted := hosting.open_hosted(sent._opened, self._options)) is not None:
+                return hosted
+        return self._opened()
+
+    def _opened(self) -> Engine:
+        """Try the operators of the user, and open an engine here."""
+        self._runs().run_auto_validation(self._node, self._options.auto_validation)
+        return self._launch(self._restored)
 
     def _launch(self, restored: dict[str, Any] | None) -> Engine:
         plan, runs = self._compiled(), self._runs()

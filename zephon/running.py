@@ -3,11 +3,11 @@
 Whoever imports the library, builds a pipeline or sends one to another process needs none of it.
 """
 
-from zephon.exec.accounting import account
 from zephon.exec.checkpoint import from_any, to_bytes
 from zephon.exec.data_check import data_notes
 from zephon.exec.described import lane_lines, notes
 from zephon.exec.fingerprint import digest
+from zephon.exec.hosting.asking import account, queue_stats, state_of
 from zephon.exec.launch import mean_row_bytes, step_of, workers_of
 from zephon.exec.parts import CHUNK_SIZE
 from zephon.exec.priming import cost_lines
@@ -20,7 +20,7 @@ from zephon.exec.ranks import (
 from zephon.exec.reading import plan_reading
 from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
-from zephon.exec.session import open_engine, state_of, topology_of, waiting_state
+from zephon.exec.session import open_engine, topology_of, waiting_state
 from zephon.exec.state_parts import from_parts
 from zephon.planner.compiler import BARRIER_ROWS, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
@@ -47,6 +47,7 @@ __all__ = [
     "open_ranks",
     "plan_reading",
     "preflight_tokenizers",
+    "queue_stats",
     "refuse_without_coordinator",
     "run_auto_validation",
     "seen_after",

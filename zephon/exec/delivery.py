@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
-from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import LaneRows, Topology
 from zephon.types import BatchRows
+
+if TYPE_CHECKING:  # who gets batches of another process loads nothing that makes them
+    from zephon.exec.lane_run import LaneRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,18 @@ class Together:
     def __len__(self) -> int:
         return len(self.stops)
 
+    def some(self, first: int, stop: int) -> Together:
+        """Give batches [first, stop), which share memory."""
+        if stop - first == len(self):
+            return self
+        begin = self.stops[first - 1] if first else 0
+        return Together(
+            rows=self.rows.part(begin, self.stops[stop - 1], self.mixtures[stop - 1]),
+            stops=[each - begin for each in self.stops[first:stop]],
+            after=self.after[first:stop],
+            mixtures=self.mixtures[first:stop],
+        )
+
     def __iter__(self) -> Iterator[tuple[BatchRows, Position]]:
         """Yield each batch, and the position after it."""
         first = 0
@@ -78,7 +93,7 @@ class Together:
 
 MOST_TOGETHER = 256
 
-Ensure = Callable[[LaneRun, int], bool]
+Ensure: TypeAlias = "Callable[[LaneRun, int], bool]"
 
 
 def steps(

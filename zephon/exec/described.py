@@ -67,6 +67,12 @@ def notes(
     except ZephonError as exc:
         lines.append(f"tokenizer: {exc}")
     lines += _step_notes(plan, options, topology, budget)
+    if options.mtp_mode:
+        lines.append(
+            f"mtp_mode: the engine runs in a child process, up to {options.hosted_room()} batches "
+            f"or {options.mtp_buffer_bytes / (1 << 20):,.3g} MiB of them ahead; they come through "
+            "shared memory, and functions of map_batch run in this process"
+        )
     # one stage alone has a runner; the others run on the thread that takes the rows
     stages = [f"per_stage_runner[{stage}]" for stage in sorted(options.per_stage_runner) if stage]
     if ignored := (*options.without_effect, *stages):

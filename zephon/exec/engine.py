@@ -98,7 +98,7 @@ class Engine:
         self._release = release
         self._settings = settings
         self.components = tuple(components)
-        self._start = start
+        self.start = start
         self._delivered = start
         self._lock = threading.Lock()
         self.lanes = {
@@ -134,7 +134,7 @@ class Engine:
         ended, produced = False, self.produced()
         batches = chain.from_iterable(produced)
         if ends is not None:
-            batches = ending_together(batches, ends, self._start, self.sure_steps)
+            batches = ending_together(batches, ends, self.start, self.sure_steps)
         try:
             for batch, after in batches:
                 self.mark(after)
@@ -153,7 +153,7 @@ class Engine:
         Raises:
             ExecutionError: as ``items``.
         """
-        if self._start.ended and not self._stopped:
+        if self.start.ended and not self._stopped:
             return
         try:
             self._check()
@@ -184,7 +184,7 @@ class Engine:
             ended: the caller has all batches, and asked for another.
             together: so has that of each other rank.
         """
-        if self._start.ended:
+        if self.start.ended:
             return
         with suppress(ZephonError):  # of a source that does not repeat itself: count nothing
             endings.warn_of_dropped(self._counted(ended), self._settings.longest)
@@ -342,7 +342,7 @@ class Engine:
             groups = steps(
                 self.topology,
                 self.lanes,
-                self._start,
+                self.start,
                 size=settings.microbatch_size,
                 last_step=self.last_step,
                 ensure=ensure,
@@ -350,13 +350,13 @@ class Engine:
         else:
             groups = turns(
                 self.lanes,
-                self._start,
+                self.start,
                 size=settings.microbatch_size,
                 drop_last=settings.drop_last,
                 ensure=ensure,
             )
         if settings.limit is not None:
-            groups = at_most(groups, self._start, self.topology, settings.limit)
+            groups = at_most(groups, self.start, self.topology, settings.limit)
         yielded = False
         for together in few_at_first(groups, self._tokens, ASSEMBLED_BYTES // 8):
             yielded = True
@@ -364,7 +364,7 @@ class Engine:
             supply.refill()
             yield made
             self._forget(together)
-        if not yielded and self._start == Position():
+        if not yielded and self.start == Position():
             if self.topology.global_batch_size:
                 raise endings.short_data(self.topology, self.lanes.values(), self._known_length)
             warnings.warn(

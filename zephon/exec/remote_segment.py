@@ -16,8 +16,9 @@ import numpy as np
 from zephon.errors import ExecutionError, told
 from zephon.exec.block import Block, Buffer
 from zephon.exec.runners import Handle, ProcessesRunner, Runner, WorkerPool
+from zephon.exec.runners.bodies import pack_alone
 from zephon.exec.runners.crossing import SentError
-from zephon.exec.runners.transport import Parcel, pack, pack_alone
+from zephon.exec.runners.transport import Parcel, pack
 from zephon.exec.segment import Drawn, Segment, refs_of
 from zephon.io.payload import Payload
 from zephon.work.refs import Refs

@@ -14,7 +14,8 @@ import pytest
 
 from zephon.errors import DataError
 from zephon.exec.runners import transport
-from zephon.exec.runners.transport import IN_FILE, Kind, collect, pack, unpack
+from zephon.exec.runners.bodies import pack_alone, unpack
+from zephon.exec.runners.transport import IN_FILE, Kind, collect, pack
 from zephon.io.formats.arrow_rows import TableRows
 from zephon.io.formats.line_blocks import LineBlocks, RowLines
 from zephon.io.formats.line_rows import LineRows, Place
@@ -181,4 +182,4 @@ def test_more_buffers_than_one_call_writes_arrive_in_order():
 
 
 def test_alone_is_plain_pickle():
-    assert pickle.loads(transport.pack_alone(np.arange(LARGE))).tolist() == list(range(LARGE))
+    assert pickle.loads(pack_alone(np.arange(LARGE))).tolist() == list(range(LARGE))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from zephon.errors import ExecutionError, ZephonError
-from zephon.exec.runners.transport import pack_alone
+from zephon.exec.runners.bodies import pack_alone
 
 _MOST_CAUSES = 8
 _SILENT = ("error", "ignore")

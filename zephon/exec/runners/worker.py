@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import selectors
-import signal
 import socket
 import sys
 import threading
@@ -25,8 +24,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from zephon.exec.runners.bodies import unpack
 from zephon.exec.runners.crossing import SentError, SentWarning, filters_to_send, take_warnings
-from zephon.exec.runners.transport import Kind, Parcel, collect, pack, unpack
+from zephon.exec.runners.interpreter import begin
+from zephon.exec.runners.transport import Kind, Parcel, collect, pack
 
 _LOOK_SECONDS = 2.0  # how often to look whether the parent lives, where its end stays open
 
@@ -72,15 +73,9 @@ class _Way:
 
 def main() -> None:
     """Serve; the arguments are the descriptor of the socket and the parent's process id."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends us
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    way, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
-    way.set_inheritable(False)
+    way, parent = begin()
     inbox: _Inbox = SimpleQueue()
     threading.Thread(target=_listen, args=(way, inbox, parent), daemon=True).start()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError):  # None where the parent has closed it
-            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     pa.set_cpu_count(1)
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         _serve(_Way(way), inbox)

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import select
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zephon.errors import ExecutionError, told
+from zephon.errors import told
+from zephon.exec.runners.bodies import unpack
 from zephon.exec.runners.crossing import SentWarning
-from zephon.exec.runners.transport import Kind, Parcel, collect, unpack
+from zephon.exec.runners.interpreter import ended, start
+from zephon.exec.runners.transport import Kind, Parcel, collect
 
 _LOOK_MILLISECONDS = 1000  # how often to look whether a worker lives, where its end stays open
-_GRACE_SECONDS = 1.0
 
-# The parent's path, since a script's own folder is on it, and the current folder need not be.
-_PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
-    "from zephon.exec.runners.worker import main; main()"
-)
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS",
                "POLARS_MAX_THREADS")  # fmt: skip
 
@@ -47,18 +38,19 @@ class WorkerProcess:
     """
 
     def __init__(self, first: Sequence[tuple[Kind, Parcel]]) -> None:
-        if not sys.executable:
-            raise ExecutionError(
-                "options: runner='process' starts sys.executable, which this interpreter does not "
-                "have; set it, or use runner='threads'"
-            )
         self._first = list(first)
         self._at_task = self._finishing = False
         self._asking = threading.RLock()
         self._way, theirs = socket.socketpair()
         try:
             with theirs:
-                self._process = _started(theirs.fileno())
+                self._process = start(
+                    "zephon.exec.runners.worker",
+                    theirs,
+                    {**dict.fromkeys(_ONE_THREAD, "1"), "TOKENIZERS_PARALLELISM": "false"},
+                    "runner='process'",
+                    "use runner='threads'",
+                )
         except BaseException:
             self._way.close()
             raise
@@ -141,19 +133,10 @@ class WorkerProcess:
     def end(self) -> str:
         """Hang up, wait until the process is gone, and say how it ended; safe to call twice."""
         self.hang_up()
-        try:
-            code = self._process.wait(_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:  # code that holds the interpreter, and never lets go
-            self._process.kill()
-            code = self._process.wait()
+        how = ended(self._process)
         with self._asking:  # else a thread might read from whatever opens next
             self._way.close()
-        if code >= 0:
-            return f"ended with exit code {code}"
-        try:
-            return f"was killed by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"was killed by signal {-code}"
+        return how
 
     def _answer(
         self, warned: Callable[[SentWarning], None], until: float | None = None
@@ -193,24 +176,3 @@ def _look(until: float | None) -> int:
     if until is None:
         return _LOOK_MILLISECONDS
     return min(_LOOK_MILLISECONDS, max(0, int(1000 * (until - time.monotonic())) + 1))
-
-
-def _started(descriptor: int) -> subprocess.Popen[bytes]:
-    """Start a worker that has this end of a socket pair."""
-    path = json.dumps([each for each in sys.path if isinstance(each, str)])
-    optimized = ["-O"] * sys.flags.optimize
-    # Of one seed: a function that goes through a set must give the same rows in each of them.
-    environment = {"PYTHONHASHSEED": "0", **os.environ, **dict.fromkeys(_ONE_THREAD, "1")}
-    environment["TOKENIZERS_PARALLELISM"] = "false"
-    # Blocked until the worker ignores it: else Ctrl-C would print a traceback of a starting one.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return subprocess.Popen(
-            [sys.executable, *optimized, "-P", "-c", _PROGRAM, str(descriptor), str(os.getpid()),
-             path],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[descriptor],
-            env=environment,
-        )  # fmt: skip
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
