@@ -40,19 +40,24 @@ def prime(
     options: RuntimeOptions,
     tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
     restored: Mapping[str, Any] | None,
+    *,
+    without_some: bool = False,
 ) -> None:
     """Give a source that counts estimated tokens its costs, from a checkpoint or by measuring.
 
-    A custom source that asks to be primed is, whenever a run begins.
+    A custom source that asks to be primed is, whenever a run begins. ``without_some``: of the
+    datasets of a checkpoint some may be gone.
 
     Raises:
         PlanError: a dataset must be measured, and the plan makes no tokens.
         ExecutionError: the user's ``measure`` failed; names the row.
         ShardError: a file cannot be read.
     """
-    estimation = source.token_estimation if isinstance(source, StaticMixtureWorkSource) else None
-    if estimation is not None and restored is not None:
-        _restore_costs(plan, source, options, tokenizers, restored)
+    mixture = source if isinstance(source, StaticMixtureWorkSource) else None
+    estimation = None if mixture is None else mixture.token_estimation
+    if mixture is not None and estimation is not None and restored is not None:
+        saved = _saved_costs(mixture, restored, without_some=without_some)
+        _restore_costs(plan, source, options, tokenizers, saved)
         return
     counted_by = estimation.measure if estimation and estimation.measure else _steps(plan)
     stale = estimation is not None and _COUNTED_BY.get(source, counted_by) != counted_by
@@ -109,19 +114,23 @@ def _how(ratio: TokenRatio) -> str:
 
 
 def _saved_costs(
-    source: StaticMixtureWorkSource, restored: Mapping[str, Any] | None
+    source: StaticMixtureWorkSource,
+    restored: Mapping[str, Any] | None,
+    *,
+    without_some: bool = False,
 ) -> dict[str, float] | None:
     """Give the costs that a checkpoint's run measured; what is given now stays as given.
 
     Of datasets that it did not know there are none, but those given. None if there is no
-    checkpoint, or it has no costs.
+    checkpoint, or it has no costs, or those of others too, unless these may be gone: then it
+    belongs to another recipe.
     """
     estimation = source.token_estimation
     if restored is None or estimation is None:
         return None
     saved = restored["recipe"].get("source", {}).get("token_costs")
     datasets = {c.name: c.dataset for c in source.components if c.read}
-    if saved is None:
+    if saved is None or (saved.keys() - datasets.keys() and not without_some):
         return None
     given = {name: estimation.given_ratio(name) for name in datasets}
     return {
@@ -136,12 +145,9 @@ def _restore_costs(
     source: WorkSource,
     options: RuntimeOptions,
     tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
-    restored: Mapping[str, Any],
+    saved: Mapping[str, float] | None,
 ) -> None:
     """Take the costs of a checkpoint; measure those of datasets that it did not know."""
-    saved = None
-    if isinstance(source, StaticMixtureWorkSource):
-        saved = _saved_costs(source, restored)
     if saved is None or not isinstance(source, StaticMixtureWorkSource):
         return
     if any(c.read and c.name not in saved for c in source.components):

@@ -157,7 +157,8 @@ def open_engine(
         earlier = [each["source"] for each in restored["edits"]]
         source = source.continued([*earlier, restored["recipe"]["source"]])
     tokenizers = tokenizers_of(plan, options)
-    prime(plan, source, options, tokenizers, restored)
+    gone = "datasets" in allow
+    prime(plan, source, options, tokenizers, restored, without_some=gone)
     identity = identity_of(plan, source, options, [*tokenizers.values()], topology.lanes, told)
     start = partial(launch, plan, source, options, tokenizers)
     datasets, verify = datasets_of(source), options.verify_data
