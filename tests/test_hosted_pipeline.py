@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -339,13 +340,17 @@ if sys.argv[1] == "wait":
 def test_the_child_goes_with_its_parent_and_no_guard_is_needed(way):
     """A script without a guard runs; its end, or kill -9, ends the child."""
     command = (sys.executable, "-c", PROGRAM, way)
-    parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     process, token = map(int, parent.stdout.readline().split())
     assert token == 1
     if way == "wait":
         parent.kill()
     assert parent.wait(GUARD) == (-signal.SIGKILL if way == "wait" else 0)
+    assert "Traceback" not in parent.stderr.read()
     parent.stdout.close()
+    parent.stderr.close()
     gone(process)
 
 
@@ -436,3 +441,41 @@ def test_a_child_that_does_not_answer_is_told_of_in_time(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert count + len(list(items)) == 120
     assert len(pipe.checkpoint()["lanes"])
+
+
+def rank(number, folder, found, **options):
+    pipe = packed(
+        microbatch=1,
+        global_batch_size=4,
+        canonical_replicas=4,
+        dp_degree=2,
+        dp_group_id=number,
+        aggregate_dir=str(folder),
+        **options,
+    )
+    pipe.options(runner="inline")
+    records, state = [], None
+    for batch in pipe:
+        records += rows_of(batch)
+        if len(records) == 5:
+            state = pipe.checkpoint()
+    found[number] = records, state, pipe.checkpoint()
+
+
+def test_ranks_end_together_and_save_one_state(tmp_path):
+    runs = []
+    for options in ({}, {"mtp_mode": True}):
+        found = {}
+        ranks = [
+            threading.Thread(
+                target=rank, args=(number, tmp_path / f"{bool(options)}", found), kwargs=options
+            )
+            for number in range(2)
+        ]
+        for each in ranks:
+            each.start()
+        for each in ranks:
+            each.join(GUARD)
+        runs.append(found)
+    assert runs[0] == runs[1]
+    assert len(runs[0][0][0]) == len(runs[0][1][0]) > 10

@@ -229,10 +229,10 @@ def test_options_of_a_hosted_engine_have_their_effect_with_it():
     ("settings", "batches"),
     [
         ({"mtp_buffer": 3}, 3),
-        ({"prefetch_batches": 2}, 4),
-        ({"prefetch_batches": 40}, 20),
-        ({"max_workers": 2}, 4),
-        ({"max_workers": 12}, 12),
+        ({"prefetch_batches": 2}, 32),
+        ({"prefetch_batches": 100}, 50),
+        ({"max_workers": 2}, 32),
+        ({"max_workers": 40}, 40),
     ],
     ids=said,
 )

@@ -96,6 +96,11 @@ class Child:
         return self._process.pid
 
     @property
+    def is_ended(self) -> bool:
+        """Whether this process ended it, as it does at its own end."""
+        return not self._end.alive
+
+    @property
     def here(self) -> bool:
         """Whether this is the process that started the child, and no fork of it."""
         return os.getpid() == self._owner

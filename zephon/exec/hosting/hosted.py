@@ -164,7 +164,7 @@ class HostedEngine:
 
     def _leave(self, *, ended: bool, together: bool = False) -> None:
         """Let the child close the engine, and say what there is to say then."""
-        if self._left or not self._child.here:
+        if self._left or not self._child.here or self._child.is_ended:
             return
         self._left = True
         self._child.tell(
