@@ -87,6 +87,10 @@ class ExecutionError(ZephonError, RuntimeError):
     """A step failed while the plan ran; the message names the step and the row."""
 
 
+class ForkedError(ZephonError, RuntimeError):
+    """What is needed was not copied into a forked process; the message says what to do."""
+
+
 class CheckpointError(ZephonError, RuntimeError):
     """A checkpoint does not belong to this pipeline, or cannot be read."""
 
@@ -95,8 +99,16 @@ class CoordinationError(ZephonError, RuntimeError):
     """Ranks did not meet: one is missing, failed, or did something else; the message names it."""
 
 
+class StateElsewhereError(ZephonError, NotImplementedError):
+    """A state was asked for in a process that does not know it; the message says who does."""
+
+
 class MissingExtraError(ZephonError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
+
+
+class MissingTorchError(MissingExtraError, RuntimeError):
+    """torch is needed, by a call that is of no use without it."""
 
 
 def told(error: BaseException) -> str:

@@ -18,11 +18,11 @@ from zephon.errors import ExecutionError
 from zephon.exec.batch_functions import mapped
 from zephon.exec.tables import table_of
 from zephon.io.options import StoreOptions
+from zephon.loading import Loading
 from zephon.observability import MTPQueueStats
 from zephon.planner import logical
 from zephon.planner.logical.node import at_least
 from zephon.planner.tree import source_first, top_first, transform_up
-from zephon.resuming import Resuming
 from zephon.steps import whole
 from zephon.types import SampleBatch, StreamItem, record_of
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from zephon.validation import ValidationReport
 
 
-class Pipeline(Resuming):
+class Pipeline(Loading):
     """A recipe from a work source to training batches; calls add steps in place and return it.
 
     Iterating yields ``SampleBatch`` after ``batch()`` and ``SampleRecord`` without it, from the
@@ -131,13 +131,15 @@ class Pipeline(Resuming):
         self._running = self._engine = engine
         self._restored = self._ready = None
         try:
-            for batch in rows:
+            for self._handed_out, batch in enumerate(rows, 1):
                 if not batched:
                     yield record_of(batch, 0)
                     continue
                 made = mapped(SampleBatch.from_rows(batch), calls)
                 if made is not None:
                     yield made
+                elif self._share is not None:
+                    self._warn_of_dropped()
         finally:
             rows.close()
             if self._running is engine:
@@ -233,7 +235,7 @@ class Pipeline(Resuming):
         Its options are its own: ranks may be copies of one description.
         """
         own = copy.copy(self._options)
-        here = dict.fromkeys(("_engine", "_running", "_ready", "_ranks"))
+        here = dict.fromkeys(("_engine", "_running", "_ready", "_ranks", "_elsewhere"))
         return {**self.__dict__, "_options": own, **here}
 
     def _batching(self) -> tuple[int | None, bool]:

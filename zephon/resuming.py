@@ -14,6 +14,7 @@ from zephon.work import WorkSource
 if TYPE_CHECKING:
     from zephon.exec.engine import Engine
     from zephon.exec.hosting import HostedEngine
+    from zephon.exec.lanes import Topology
     from zephon.exec.ranks import Ranks
     from zephon.planner.compiler import Plan
 
@@ -82,14 +83,6 @@ class Resuming(Steps):
         if begun and engine is not None:
             self._runs().refuse_without_coordinator(state, engine.topology)
         return state
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return ``checkpoint()``; the name by which torch's stateful loaders ask for it."""
-        return self._state()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Do what ``restore(state)`` does, for torch's stateful loaders."""
-        self.restore(state)
 
     def restore(
         self,
@@ -191,9 +184,13 @@ class Resuming(Steps):
         self._runs().run_auto_validation(self._node, self._options.auto_validation)
         return self._launch(self._restored)
 
+    def _topology(self, restored: dict[str, Any] | None) -> Topology:
+        """Say what this process delivers."""
+        return self._runs().topology_of(self._compiled(), self._options, restored)
+
     def _launch(self, restored: dict[str, Any] | None) -> Engine:
         plan, runs = self._compiled(), self._runs()
-        topology = runs.topology_of(plan, self._options, restored)
+        topology = self._topology(restored)
         return runs.open_engine(
             plan, self._source, self._options, topology, restored, self._allowed, self._told
         )

@@ -3,7 +3,7 @@
 Whoever imports the library, builds a pipeline or sends one to another process needs none of it.
 """
 
-from zephon.exec.checkpoint import from_any, to_bytes
+from zephon.exec.checkpoint import from_any, from_text, to_bytes, to_text
 from zephon.exec.data_check import data_notes
 from zephon.exec.described import lane_lines, notes
 from zephon.exec.fingerprint import digest
@@ -21,6 +21,7 @@ from zephon.exec.reading import plan_reading
 from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
 from zephon.exec.session import open_engine, topology_of, waiting_state
+from zephon.exec.shares import resumed_share, share_of
 from zephon.exec.state_parts import from_parts
 from zephon.planner.compiler import BARRIER_ROWS, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
@@ -40,6 +41,7 @@ __all__ = [
     "explain_text",
     "from_any",
     "from_parts",
+    "from_text",
     "lane_lines",
     "mean_row_bytes",
     "notes",
@@ -49,11 +51,14 @@ __all__ = [
     "preflight_tokenizers",
     "queue_stats",
     "refuse_without_coordinator",
+    "resumed_share",
     "run_auto_validation",
     "seen_after",
+    "share_of",
     "state_of",
     "step_of",
     "to_bytes",
+    "to_text",
     "topology_of",
     "validate_pipeline",
     "waiting_state",

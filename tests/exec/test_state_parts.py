@@ -354,16 +354,3 @@ def test_ranks_of_another_topology_are_refused():
 
 
 # By the names of torch's stateful loaders
-
-
-def test_state_dict_and_load_state_dict(whole):
-    pipeline = job()
-    items = iter(pipeline)
-    head = [row for batch in islice(items, 7) for row in rows_of(batch)]
-    state = pipeline.state_dict()
-    assert state == pipeline.checkpoint()
-    items.close()
-    again = job()
-    assert again.load_state_dict(state) is None
-    assert again.state_dict() == state
-    assert head + rows(again) == whole

@@ -5,6 +5,8 @@ What is written of a lane is in ``lane_states``, that of all in ``lane_table``.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import copy
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -23,7 +25,9 @@ __all__ = [
     "content_digest",
     "from_any",
     "from_bytes",
+    "from_text",
     "to_bytes",
+    "to_text",
 ]
 
 FORMAT = "zephon.checkpoint"
@@ -41,6 +45,31 @@ def to_bytes(state: Mapping[str, Any]) -> bytes:
     except (OverflowError, UnicodeEncodeError):  # what an operator of the user wrote down
         data = msgspec.msgpack.encode(_packable(state))
     return _MAGIC + VERSION.to_bytes(2, "big") + zstd.compress(data)
+
+
+def to_text(state: Mapping[str, Any]) -> str:
+    """Return ``to_bytes`` as text: one plain value, whatever its holder does to dicts and lists."""
+    return base64.b64encode(to_bytes(state)).decode("ascii")
+
+
+def from_text(text: object) -> bytes:
+    """Return the bytes of which ``to_text`` made text.
+
+    Raises:
+        TypeError: it is no text.
+        CheckpointError: it is damaged.
+    """
+    if not isinstance(text, str):
+        raise TypeError(
+            f"load_state_dict: 'engine' must be the text of a checkpoint, got "
+            f"{type(text).__name__}; pass what state_dict() returned"
+        )
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as exc:
+        raise CheckpointError(
+            f"load_state_dict: the text of the checkpoint is damaged: {exc}; load an earlier one"
+        ) from exc
 
 
 def _packable(value: Any) -> Any:

@@ -41,10 +41,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that are delivered together, and the position once they are."""
+    """Rows that are delivered together, and the position once they are.
+
+    elsewhere: another process of this rank hands them out, or did.
+    """
 
     rows: tuple[LaneRows, ...]
     after: Position
+    elsewhere: bool = False
 
     @property
     def size(self) -> int:

@@ -119,6 +119,8 @@ def ending_together(
             if ends.has(step, step, Outlook.FAILURE):
                 raise
             return
+        # Where several processes hand out a rank's batches, this may lie behind steps of others.
+        step = after.step if after.delivered else after.step - 1
         if not ends.has(step, max(sure(), step + 1), Outlook.MORE):
             return
         yield item, after

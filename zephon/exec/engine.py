@@ -22,25 +22,19 @@ from zephon.exec import endings
 from zephon.exec.ahead import Ahead
 from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler
 from zephon.exec.closing import close_all
-from zephon.exec.delivery import (
-    Group,
-    Position,
-    Together,
-    few_at_first,
-    steps,
-    turns,
-)
+from zephon.exec.delivery import Group, Position, Together, few_at_first, steps, turns
 from zephon.exec.ends import Ends, ending_together
 from zephon.exec.entry import Entry
 from zephon.exec.gathering import Gathering
 from zephon.exec.history import LaneState
 from zephon.exec.known_ends import can_end, known_steps, length_of
 from zephon.exec.lane_run import LaneRun
-from zephon.exec.lanes import Topology
+from zephon.exec.lanes import WHOLE, Topology
 from zephon.exec.limit import all_out, at_most
 from zephon.exec.morsel import TOKENS
 from zephon.exec.run_settings import Identity, Settings
 from zephon.exec.runners import Runner
+from zephon.exec.shares import shared_out
 from zephon.exec.supply import MOST_TASK_BYTES, TASK_BYTES, Supply
 from zephon.exec.towers import Ground, build_lane
 from zephon.exec.weights import WeightsInForce
@@ -157,7 +151,6 @@ class Engine:
             return
         try:
             self._check()
-            self._process = os.getpid()
             self._runner = self._make_runner()
             source = self._groups(self._supply(self._runner))
             if self._runner.lookahead and self._settings.queue > 0:
@@ -194,18 +187,18 @@ class Engine:
         if self.cut_short:  # whoever goes on may take more
             return
         self.mark(replace(self._delivered, ended=True))
-        if self.last_step is None and not together:
-            endings.warn_of_uneven(self.topology, self.lanes.values(), self._delivered.step)
+        if self.may_part and not together:
+            endings.warn_of_uneven(self.topology, self.lanes.values(), self.sure_steps())
 
     def _check(self) -> None:
         if self._stopped:
             raise ExecutionError(
                 "the pipeline was changed or restored while it was being iterated; iterate it anew"
             )
-        if self._runner is not None and os.getpid() != self._process:
+        if os.getpid() != self._process:
             raise ExecutionError(
-                "this iterator began in another process, whose threads a fork does not copy; "
-                "iterate in the child from the start, or start it with spawn"
+                "this iterator is of another process, whose threads a fork does not copy; iterate "
+                "in the child from the start, or start it with spawn"
             )
 
     def _supply(self, runner: Runner) -> Supply:
@@ -357,12 +350,15 @@ class Engine:
             )
         if settings.limit is not None:
             groups = at_most(groups, self.start, self.topology, settings.limit)
+        if self.topology.handed != WHOLE:
+            groups = shared_out(groups, self.topology.handed)
         yielded = False
         for together in few_at_first(groups, self._tokens, ASSEMBLED_BYTES // 8):
             yielded = True
             made = self._gathering.together(together)
             supply.refill()
-            yield made
+            if made is not None:
+                yield made
             self._forget(together)
         if not yielded and self.start == Position():
             if self.topology.global_batch_size:
@@ -375,6 +371,8 @@ class Engine:
 
     def _tokens(self, group: Group) -> int:
         """Count tokens of a group; a row without tokens counts as the bytes of a source row."""
+        if group.elsewhere:  # it is never assembled
+            return 0
         rows = group.size
         if self._settings.max_length is not None:
             return rows * self._settings.max_length

@@ -45,12 +45,14 @@ class Gathering:
         self._lanes = lanes
         self._apart = apart
 
-    def together(self, groups: Sequence[Group]) -> Together:
-        """Make a batch of each group; its rows are finished and leave their lanes."""
+    def together(self, groups: Sequence[Group]) -> Together | None:
+        """Make a batch of each group that is not handed out elsewhere.
+
+        The rows of all groups are finished, and leave their lanes. None: all are.
+        """
+        ours = [group for group in groups if not group.elsewhere]
         taken = [
-            (self._lanes[rows.lane], placed)
-            for rows in joined(groups)
-            for placed in self._take(rows)
+            (self._lanes[rows.lane], placed) for rows in joined(ours) for placed in self._take(rows)
         ]
         for run, placed in taken:
             read_in_lane(self._ground, run, placed.rows.seq)
@@ -58,9 +60,15 @@ class Gathering:
             run = self._lanes[lane]
             read = partial(read_in_lane, self._ground, run)
             run.pass_row(after.rows_of(lane, self._topology), self._assembler.tokens_field, read)
-        gathered = self._one_by_one(taken) if self._apart else self._assembler.gather(taken)
-        for run in {run.lane: run for run, _ in taken}.values():
+        made = self._made(ours, taken) if ours else None
+        for lane, stop in {rows.lane: rows.stop for group in groups for rows in group.rows}.items():
+            run = self._lanes[lane]
+            run.take(stop - run.rows_taken)  # what is handed out elsewhere
             run.release()
+        return made
+
+    def _made(self, groups: Sequence[Group], taken: Sequence[tuple[LaneRun, Placed]]) -> Together:
+        gathered = self._one_by_one(taken) if self._apart else self._assembler.gather(taken)
         stops = np.cumsum([group.size for group in groups])
         marks, lanes = gathered.mark[stops - 1].tolist(), gathered.lane[stops - 1].tolist()
         return Together(

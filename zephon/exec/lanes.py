@@ -2,7 +2,7 @@
 
 With a global batch of R rows, step t is the next R / L rows of each lane, lane after lane, and
 group g of D delivers rows [g R / D, (g + 1) R / D) of it. Without R, a rank owns whole lanes and
-takes turns among them.
+takes turns among them. Several processes may hand out one rank's batches in turn, each its share.
 """
 
 from __future__ import annotations
@@ -26,11 +26,28 @@ class LaneRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one of several processes hands out of the batches of their rank.
+
+    lanes: without a global batch, those that it runs; None: all of the rank's. passed: batches that
+    it passes over first. every: of those that follow, it hands out one in so many.
+    """
+
+    lanes: tuple[int, ...] | None = None
+    passed: int = 0
+    every: int = 1
+
+
+WHOLE = Share()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
     """Who delivers what.
 
     lanes: L. dp_degree: D. dp_group_id: g. global_batch_size: R, or None. since: the step from
     which on it is this, and the rows of each lane before that: steps may have had another size.
+    handed: what of the group's batches this process hands out.
     """
 
     lanes: int
@@ -39,6 +56,7 @@ class Topology:
     global_batch_size: int | None
     mapping_strategy: str = "contiguous"
     since: tuple[int, int] = (0, 0)
+    handed: Share = WHOLE
 
     def rows_before(self, step: int) -> int:
         """Count the rows of each lane before a step."""
@@ -56,9 +74,13 @@ class Topology:
         return (self.global_batch_size or 0) // self.dp_degree
 
     def own_lanes(self) -> tuple[int, ...]:
-        """Return the lanes that this group runs, ascending."""
+        """Return the lanes that this process runs of those of its group, ascending."""
         if self.global_batch_size is not None:
             return tuple(rows.lane for rows in self.share(0))
+        some = self.handed.lanes
+        return tuple(lane for lane in self._owned() if some is None or lane in some)
+
+    def _owned(self) -> tuple[int, ...]:
         if self.mapping_strategy == "interleaved":
             return tuple(range(self.dp_group_id, self.lanes, self.dp_degree))
         size, extra = divmod(self.lanes, self.dp_degree)

@@ -67,7 +67,7 @@ def position_from_dict(
     begun = Position(step=step)
     if topology.global_batch_size is None:
         own = {lane: state.rows for lane, state in states.items()}
-        turn, known = _turn(saved, topology, rows)
+        turn, known = next_turn(saved, topology, rows)
         if not known:
             warnings.warn(
                 "restore: taken mid-window: lanes have handed out different numbers of batches, so "
@@ -123,16 +123,19 @@ def own_position(
         CheckpointError: it cannot go on from there.
     """
     if topology.global_batch_size is None:
-        position = Position(turn=_turn(saved, topology, rows)[0])
+        position = Position(turn=next_turn(saved, topology, rows)[0])
     else:
         position = position_from_dict(saved, topology, {}, rows, allow)
     return position_to_dict(position, topology)
 
 
-def _turn(
+def next_turn(
     saved: Mapping[str, Any], topology: Topology, rows: Mapping[int, int]
 ) -> tuple[int, bool]:
     """Find whose turn is next: what a rank of the same lanes said, or the lane that is behind.
+
+    Args:
+        saved, topology, rows: as for ``position_from_dict``.
 
     Returns:
         the lane, and whether it is the one that would have come.
@@ -147,5 +150,5 @@ def _turn(
         )
         if then.own_lanes() == lanes:
             return int(turn), True
-    behind = min((rows[lane], lane) for lane in lanes if lane in rows)[1] if rows else 0
+    _, behind = min(((rows[lane], lane) for lane in lanes if lane in rows), default=(0, 0))
     return behind, len(set(rows.values())) < 2

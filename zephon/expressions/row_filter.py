@@ -15,6 +15,7 @@ from zephon.expressions.bounds import Test
 from zephon.expressions.running import passing
 from zephon.expressions.taking_apart import cannot_raise, test_of
 from zephon.expressions.told import Told
+from zephon.forks import polars_needed
 
 
 class RowFilter:
@@ -24,6 +25,7 @@ class RowFilter:
     """
 
     def __init__(self, predicates: Sequence[Expression]) -> None:
+        polars_needed()
         self.predicates = tuple(predicates)
         self.reads: tuple[str, ...] = tuple(
             dict.fromkeys(name for each in self.predicates for name in each.reads)

@@ -21,6 +21,7 @@ from zephon.column_steps import ColumnStep, Expression, no_columns, renamed
 from zephon.errors import ExecutionError
 from zephon.expressions.arrow_types import array, polars_type, series
 from zephon.expressions.refusing import first_line
+from zephon.forks import polars_needed
 
 _Columns = Callable[[str], pl.Series]
 
@@ -228,7 +229,9 @@ def evaluate(expressions: Sequence[Expression], rows: int, column: _Columns) -> 
 
     Raises:
         ExecutionError: Polars raised; names the expression, with the cause.
+        ForkedError: Polars lost its threads in a fork.
     """
+    polars_needed()
     try:
         return _evaluated(expressions, rows, column)
     except (Exception, pl.exceptions.PanicException) as problem:

@@ -22,6 +22,7 @@ from zephon.expressions.bounds import (
     Unknown,
     WholeTest,
 )
+from zephon.forks import polars_needed
 
 _MOST_VALUES = 100
 _CLOSED = ("both", "left", "right", "none")
@@ -204,6 +205,7 @@ def _constant(expression: pl.Expr) -> pl.Series | None:
     """Compute what reads no column; None: it does."""
     if expression.meta.root_names() or expression.meta.has_multiple_outputs():
         return None
+    polars_needed()
     try:
         return pl.select(expression).to_series()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import pyarrow as pa
 
 from zephon.errors import PlanError
+from zephon.forks import polars_needed
 from zephon.io.fields import Field
 from zephon.io.formats.arrow_columns import kind_of_type
 from zephon.planner import logical
@@ -108,6 +109,7 @@ class ColumnSteps(Description):
             case "drop":
                 step = expressions.drop_step(given, known, complete)
             case _:
+                polars_needed()
                 step = expressions.expression_step(
                     call, given, known, complete, self._why_unknown, named
                 )

@@ -15,6 +15,7 @@ from zephon.errors import DataError, ExecutionError
 from zephon.exec.block import DROPPED, FILTERED
 from zephon.exec.morsel import Morsel, taken_rows, token_view
 from zephon.exec.operator import Operator, RowError
+from zephon.forks import polars_needed
 from zephon.io.faults import NOTHING, WAY_OUT, Parts, RowFault, parted
 from zephon.io.frames import joined_values
 from zephon.io.list_kinds import in_words
@@ -33,6 +34,7 @@ class ComputeColumnsOp(Operator):
 
     def __init__(self, step: physical.ComputeColumns) -> None:
         """Keep what to compute, and what of it is used."""
+        polars_needed()  # before rows come, of which one would be blamed
         self._step = step
         self.label = " and ".join(dict.fromkeys(each.kind for each in step.steps))
 
