@@ -30,7 +30,7 @@ class C10dStore:
         MissingExtraError: torch is not there.
     """
 
-    pace = (0.001, 0.02)
+    pace = (0.0002, 0.02)
 
     def __init__(self, address: str, *, leads: bool, seconds: float) -> None:
         host, port = _place(address)

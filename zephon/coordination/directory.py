@@ -17,7 +17,7 @@ class DirectoryStore:
     Nothing depends on clocks, on locks, or on what other jobs left there.
     """
 
-    pace = (0.001, 0.05)
+    pace = (0.0002, 0.05)
     passes = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -29,8 +29,14 @@ class DirectoryStore:
         path = self._root / key
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(value)
+            for last in (False, True):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    draft.write_bytes(value)
+                    break
+                except FileNotFoundError:  # who drops keys takes away what is empty just then
+                    if last:
+                        raise
             draft.replace(path)
         except OSError as error:
             with suppress(OSError):

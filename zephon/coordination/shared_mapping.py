@@ -15,7 +15,7 @@ class MappingStore:
     hosted ones may offer little more. Keys begin with ``prefix``.
     """
 
-    pace = (0.002, 0.2)
+    pace = (0.001, 0.2)
     passes = False
 
     def __init__(self, mapping: MutableMapping[str, Any], prefix: str = "zephon/") -> None:
