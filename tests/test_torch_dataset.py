@@ -11,6 +11,7 @@ from contextlib import closing
 import polars as pl
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 from torch.utils.data import DataLoader, IterableDataset
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -199,6 +200,23 @@ def test_a_dataset_without_a_state_has_none():
         with pytest.raises(AttributeError):
             getattr(dataset, name)
     assert batches(dataset) == batches(packed())
+
+
+@pytest.mark.parametrize("as_dataset", [False, True])
+def test_torch_distributed_checkpoint_holds_a_pipeline(as_dataset, tmp_path):
+    """It flattens dicts and lists, and loads into what the loading side says of itself."""
+
+    def make():
+        pipeline = packed(global_batch_size=8)
+        return pipeline.to_torch_dataset() if as_dataset else pipeline
+
+    wanted, saved = batches(make()), make()
+    with closing(iter(saved)) as items:
+        found = [rows_of(next(items)) for _ in range(5)]
+        dcp.save({"loader": saved}, checkpoint_id=tmp_path)
+    again = make()
+    dcp.load({"loader": again}, checkpoint_id=tmp_path)
+    assert found + batches(again) == wanted
 
 
 def test_workers_end_when_the_loader_is_left():
