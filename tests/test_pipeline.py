@@ -209,7 +209,6 @@ LATER = {
         f"runner {name}": (lambda name=name: lists().options(runner=name), f"runner='{name}' is no")
         for name in ("ray", "remote")
     },
-    "allow as text": (lambda: lists().restore({}, allow="data"), "allow='data' is not there yet"),
 }  # fmt: skip
 
 

@@ -16,7 +16,6 @@ import pytest
 
 from tests.custom_sources import Stateful, all_samples, numbered
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource, __version__, cli
-from zephon.exec import recipe_changes
 from zephon.exec.checkpoint import content_digest, to_bytes
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "checkpoint"
@@ -30,10 +29,10 @@ def data(name, shards):
     return Dataset.from_dict(name, {i: InMemoryShard(each) for i, each in enumerate(rows)})
 
 
-def job(*, weights=(0.7, 0.3), limit=2, length=16, code=(90,), prose="prose", **options):
+def job(*, weights=(0.7, 0.3), limit=2, length=16, code=(90,), prose="prose", stop=1, **options):
     datasets = [data(prose, (300, 120)), data("code", code)]
     mixture = {each.name: weight for each, weight in zip(datasets, weights, strict=True)}
-    source = StaticMixtureWorkSource(datasets, mixture, seed=1)
+    source = StaticMixtureWorkSource(datasets, mixture, seed=1, stop_after_passes=stop)
     pipe = Pipeline(source).filter(pl.col("n") > limit).pack_flat(length, algorithm="wrap").batch(2)
     return pipe.options(
         **{"runner": "inline", "global_batch_size": 4, "canonical_replicas": 2, **options}
@@ -88,6 +87,11 @@ def edited():
     return after(4, job(weights=(0.2, 0.8)).restore(after(4), allow={"weights"}))
 
 
+def grown():
+    """Go on from a state with two shards more of one dataset."""
+    return after(2, job(code=(90, 6, 8), stop=3).restore(after(12, job(stop=3)), allow={"data"}))
+
+
 PRINTED = {
     "show_inside_a_step": ("show", lambda: [after(3)]),
     "show_the_beginning": ("show", lambda: [after(0)]),
@@ -95,6 +99,7 @@ PRINTED = {
         "show", lambda: [after(3, job(global_batch_size=None, canonical_replicas=3))],
     ),
     "show_after_an_edit": ("show", lambda: [edited()]),
+    "show_after_shards_were_added": ("show", lambda: [grown()]),
     "diff_over_an_edit": ("diff", lambda: [after(4), edited()]),
     "diff_of_positions": ("diff", lambda: [after(2), after(4)]),
     "diff_of_recipes": (
@@ -106,8 +111,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(run, name, monkeypatch):
-    monkeypatch.setattr(recipe_changes, "_NOT_YET", frozenset())
+def test_what_is_printed(run, name):
     action, states = PRINTED[name]
     code, out, err = run(action, *states())
     assert (code, err) == (1 if action == "diff" else 0, "")

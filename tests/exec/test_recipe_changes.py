@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.exec.changed_recipes import above, packed, pipe, recipe, told
 from zephon.errors import CheckpointError
-from zephon.exec import recipe_changes
 from zephon.exec.change import LONGEST
 from zephon.exec.recipe_changes import WORDS, changes, lines, refuse_unless
 from zephon.work import MixtureSchedule
@@ -95,19 +94,6 @@ restore: the checkpoint belongs to another recipe
     pack_sequences, max_length: was 64, is 70: rows are half packed by it; pack as then"""  # noqa: E501
 
 
-@pytest.fixture
-def everything_is_there(monkeypatch):
-    monkeypatch.setattr(recipe_changes, "_NOT_YET", frozenset())
-
-
-def test_what_cannot_be_let_through_yet_is_not_promised(monkeypatch):
-    found = changes(recipe(), recipe(weights={"a": 1, "b": 3}))
-    for words, text in ((WORDS, "is not there yet, and will let through"), ((), "lets through")):
-        monkeypatch.setattr(recipe_changes, "_NOT_YET", frozenset(words))
-        assert lines(found)[0].startswith(f"  allow={{'weights'}} {text} (draws follow them")
-
-
-@pytest.mark.usefixtures("everything_is_there")
 def test_a_refused_restore_prints_every_part():
     state = pipe(steps=packed()).checkpoint()
     with pytest.raises(CheckpointError) as caught:

@@ -87,10 +87,10 @@ def test_token_costs_are_known_by_their_dataset():
     found = told(costs(a=1, b=1), costs(a=1, b=2))
     assert [(part, word) for part, _, _, word in found] == [("token cost of 'b'", None)]
     grown = recipe(**costs(a=1, b=1), shards={"b": (4, 400)})
-    grown["source"]["token_costs"]["b"] += 1
+    grown["source"]["token_costs"]["b"] += 1  # a restored run has the costs of then
     assert [(c.part, c.word) for c in changes(recipe(**costs(a=1, b=1)), grown)] == [
         ("data of 'b', shard '1'", "data"),
-        ("token cost of 'b'", "data"),
+        ("token cost of 'b'", None),
     ]
 
 
@@ -103,3 +103,15 @@ def test_a_block_size_that_follows_from_the_data_is_no_change_of_its_own(size):
     ]
     other = told({"shuffle_block_size": 5}, {**grown, "shuffle_block_size": 6})
     assert ("rules of 'a', shuffle_block_size", "5", "6", None) in other
+
+
+def test_blocks_of_a_grown_dataset_follow_from_what_is_there_now():
+    """What they were may have followed from other data, when shards were added the last time."""
+    before, now = (recipe(shuffle_block_size="auto", shards={"a": n}) for n in ((9, 3), (9, 3, 3)))
+    before["source"]["rules"]["a"]["shuffle_block_size"] = 7
+    assert [(c.part, c.word) for c in changes(before, now)] == [
+        ("data of 'a', shard '2'", "data"),
+        ("rules of 'a', shuffle_block_size", "data"),
+    ]
+    now["source"]["rules"]["a"]["shuffle_block_size"] = 6
+    assert [c.word for c in changes(before, now)] == ["data", None]

@@ -21,10 +21,12 @@ from zephon.errors import CheckpointError, NotYetError
 from zephon.exec.arrivals import Counts
 from zephon.exec.begun_anew import Anew, Dropped, undelivered_of
 from zephon.exec.data_changes import Recorded, rows_of
-from zephon.exec.edited_source import EditedSource, former_counts, former_lanes
-from zephon.exec.edits import RESIZED, Edit, Removed, with_removed
+from zephon.exec.edited_source import EditedSource
+from zephon.exec.edits import RESIZED, Edit, Growth, Removed, with_removed
 from zephon.exec.fingerprint import digest
 from zephon.exec.floors import Floor, floors_of
+from zephon.exec.former_mixtures import FormerMixtures, counts_of
+from zephon.exec.grown_data import ShardPlaces, growth_of, joining
 from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lane_states import lane_from_dict
@@ -101,15 +103,18 @@ def edited(
             size=step_of(plan, before["global_batch_size"]),
             source=before["source"],
             removed=removed,
+            grown=_grown(before["data"], source),
         )
     )
     if not edits[-1].rebases or mixture is None:
         return edits, states
+    here = [edit for edit in edits if edit.rebases]
+    edits[-1] = here[-1] = joining(mixture, here, topology.lanes)
     editing = Editing(
         mixture,
         floors_of(plan)[0],
         before["steps"],
-        [edit for edit in edits if edit.rebases],
+        here,
         Renumbering.between(known, with_removed(names, edits)),
         lanes=topology.lanes,
         step=step_of(plan, topology.global_batch_size),
@@ -123,6 +128,14 @@ def edited(
         gone = ", ".join(map(repr, removed))
         warnings.warn(f"restore: removed {gone}: {lost}", RuntimeWarning, stacklevel=5)
     return edits, {lane: state for lane, (state, _) in found.items()}
+
+
+def _grown(before: Mapping[str, Any], source: WorkSource) -> dict[str, Growth]:
+    """Say to which datasets shards were added, given the manifests of then."""
+    found = {
+        c.name: growth_of(before[c.name], c.dataset) for c in source.components if c.name in before
+    }
+    return {name: growth for name, growth in found.items() if growth is not None}
 
 
 def check_sizes(restored: Mapping[str, Any], topology: Topology, source: WorkSource) -> None:
@@ -268,14 +281,16 @@ class Editing:
         names = list(edit.drawn)
         self._then = {name: number for number, name in enumerate(names)}
         self._gone = np.array([self._then[name] for name in edit.removed], np.int64)
-        counts = former_counts(source, edits[-1:])
-        self._former = former_lanes(edit, lanes, self._then, counts, len(names))
+        former = FormerMixtures(edits, lanes, self._then, counts_of(source), len(names))
+        self._former = former.lanes(len(edits) - 1)
+        self._shards = ShardPlaces(edit.grown, source, self._then)
         self._chain, self._measures = chain_of(floor_then(floor, steps), names), measures_of(floor)
         now = with_removed([each.name for each in source.components], edits)
         self._anew = Anew(chain_of(floor, now), self._measures, numbers)
 
     def edited(self, lane: int, state: LaneState) -> tuple[LaneState, Dropped]:
         """Give the state of a lane from which it goes on, and what of it is dropped."""
+        state = self._shards.state(lane, state)
         bottom, count, base = state.bottom(), len(self._then), None
         if len(self._edits) > 1:
             base = self._edits[-2].base(lane, self._then, count)

@@ -32,6 +32,47 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Growth:
+    """Shards that were added to a dataset.
+
+    stop: the first pass that has their rows. rows: of the shards that were there before. added:
+    their positions among the shards from there on, ascending, shape [shards added].
+    """
+
+    stop: int
+    rows: int
+    added: NDArray[np.int64]
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Growth:
+        """Read one back; raises what damaged values raise."""
+        stop, rows, added = int(saved["stop"]), int(saved["rows"]), _counts(saved["added"])
+        if stop < 0 or rows < 1 or not len(added) or (np.diff(added) <= 0).any():
+            raise ValueError("shards that were added must be there, in order")
+        return cls(stop, rows, added)
+
+    def before(self, there: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Leave out of some shards those that were added.
+
+        Args:
+            there: what stands for each shard from there on, shape [shards].
+
+        Raises:
+            CheckpointError: there are not so many.
+        """
+        if int(self.added[-1]) >= len(there):
+            raise CheckpointError(
+                f"restore: the checkpoint says that shard {int(self.added[-1])} of {len(there)} "
+                "was added, so it is damaged; restore an earlier one"
+            )
+        return np.delete(there, self.added)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as JSON values."""
+        return {"stop": self.stop, "rows": self.rows, "added": pack(self.added)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Edit:
     """One edit of a run; arrays of shape [lanes].
 
@@ -40,6 +81,7 @@ class Edit:
     start: the first draw behind it. rows: rows delivered before it. time: what a lane had drawn,
     as its courses count: draws, or tokens by the estimate. drawn: rows drawn before it, of each
     component by name, also of those that were taken away earlier. removed: what it took away.
+    grown: datasets to which shards were added, by name.
     """
 
     words: tuple[str, ...]
@@ -51,6 +93,7 @@ class Edit:
     time: NDArray[np.float64]
     drawn: Mapping[str, NDArray[np.int64]]
     removed: Mapping[str, Removed]
+    grown: Mapping[str, Growth]
 
     @classmethod
     def at(
@@ -64,6 +107,7 @@ class Edit:
         size: StepSize | None,
         source: Mapping[str, Any],
         removed: Mapping[str, Removed],
+        grown: Mapping[str, Growth],
     ) -> Edit:
         """Make the edit that stands at some states, one a lane, all of them.
 
@@ -71,7 +115,7 @@ class Edit:
             states: where lanes stand.
             names: of the components that they count.
             before: the edit before it.
-            words, step, size, source, removed: of the edit.
+            words, step, size, source, removed, grown: of the edit.
         """
         bottoms = [state.bottom() for state in states]
         drawn: dict[str, NDArray[np.int64]] = {}
@@ -92,6 +136,7 @@ class Edit:
             time=time,
             drawn=drawn,
             removed=removed,
+            grown=grown,
         )
 
     @classmethod
@@ -122,6 +167,7 @@ class Edit:
                     name: Removed(int(each["rows"]), str(each["digest"]))
                     for name, each in saved["removed"].items()
                 },
+                grown={name: Growth.from_dict(each) for name, each in saved["grown"].items()},
             )
         except DAMAGE as exc:
             raise CheckpointError(
@@ -146,6 +192,7 @@ class Edit:
             "time": self.time.tolist(),
             "drawn": {name: pack(rows) for name, rows in self.drawn.items()},
             "removed": {name: asdict(each) for name, each in self.removed.items()},
+            "grown": {name: each.to_dict() for name, each in self.grown.items()},
         }
 
     def base(self, lane: int, numbers: Mapping[str, int], components: int) -> Base:

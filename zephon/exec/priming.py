@@ -13,6 +13,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from zephon.exec.counting import MeasureCount, SegmentCount
+from zephon.exec.edits import Edit
+from zephon.exec.grown_data import shards_at_first
 from zephon.exec.launch import assembly_of, workers_of
 from zephon.exec.parts import segment_of
 from zephon.exec.runners import InlineRunner, ThreadsRunner
@@ -93,7 +95,7 @@ def cost_lines(source: WorkSource, restored: Mapping[str, Any] | None) -> tuple[
         if not component.read:
             continue
         if given is not None:
-            cost = mean_cost(dataset, TokenRatio(given))
+            cost = saved[name] if saved else mean_cost(dataset, TokenRatio(given))
             lines.append(f"{name}: {cost:,.1f} tokens a mean row, given as {given:g} a byte")
         elif costs is not None and name in costs:
             how = _how(ratios[name]) if name in ratios else "as measured when the run began"
@@ -119,11 +121,11 @@ def _saved_costs(
     *,
     without_some: bool = False,
 ) -> dict[str, float] | None:
-    """Give the costs that a checkpoint's run measured; what is given now stays as given.
+    """Give the costs of a checkpoint's run, for the shards that were there when it was primed.
 
-    Of datasets that it did not know there are none, but those given. None if there is no
-    checkpoint, or it has no costs, or those of others too, unless these may be gone: then it
-    belongs to another recipe.
+    What is given now stays as given. Of datasets that the run did not know there are no costs, but
+    those given. None if there is no checkpoint, or it has no costs, or those of others too, unless
+    these may be gone: then it belongs to another recipe.
     """
     estimation = source.token_estimation
     if restored is None or estimation is None:
@@ -132,12 +134,19 @@ def _saved_costs(
     datasets = {c.name: c.dataset for c in source.components if c.read}
     if saved is None or (saved.keys() - datasets.keys() and not without_some):
         return None
-    given = {name: estimation.given_ratio(name) for name in datasets}
-    return {
-        name: saved[name] if ratio is None else mean_cost(datasets[name], TokenRatio(ratio))
-        for name, ratio in given.items()
-        if ratio is not None or name in saved
-    }
+    edits = [Edit.from_dict(each, restored["lane_count"]) for each in restored["edits"]]
+    found = {}
+    for name, dataset in datasets.items():
+        ratio = estimation.given_ratio(name)
+        if ratio is None and name in saved:
+            found[name] = saved[name]
+        elif ratio is not None:
+            first = None
+            if name in saved:
+                growths = [edit.grown[name] for edit in edits if name in edit.grown]
+                first = shards_at_first(restored["recipe"]["data"][name], dataset, growths)
+            found[name] = mean_cost(dataset, TokenRatio(ratio), first)
+    return found
 
 
 def _restore_costs(

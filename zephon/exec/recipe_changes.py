@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from zephon.errors import CheckpointError, NotYetError, PlanError, nearest
+from zephon.errors import CheckpointError, PlanError, nearest
 from zephon.exec.change import Change, differences
 from zephon.exec.data_change import DataChange
 from zephon.exec.source_changes import Kept, source_changes
@@ -18,9 +18,6 @@ __all__ = ["WORDS", "Change", "changes", "checked_words", "lines", "refuse_unles
 
 WORDS = ("weights", "datasets", "data", "functions", "global_batch_size", "partial_step")
 """What ``allow`` may name; ``partial_step`` is about where a run stands, not about its recipe."""
-
-_NOT_YET = frozenset({"data"})
-"""Words of changes that no restore can make yet."""
 
 _MEANING = {
     "weights": "draws follow them from here on, each dataset goes on where it stands",
@@ -49,15 +46,12 @@ def checked_words(allow: Iterable[str]) -> frozenset[str]:
 
     Raises:
         PlanError: a word names no change; names the nearest right one.
-        NotYetError: a change that cannot be let through yet.
     """
     words = (allow,) if isinstance(allow, str) else tuple(allow or ())
     for word in words:
         if word not in WORDS:
             closest = nearest(str(word), WORDS)
             raise PlanError(f"restore: allow={word!r} names no change; {closest}")
-        if word in _NOT_YET:
-            raise NotYetError(f"restore: allow={word!r} is not there yet; leave it out")
     return frozenset(words)
 
 
@@ -150,8 +144,7 @@ def lines(found: Sequence[Change]) -> list[str]:
     for word in WORDS:
         group = [change for change in shown if change.word == word]
         if group:
-            when = "is not there yet, and will let" if word in _NOT_YET else "lets"
-            written.append(f"  allow={{{word!r}}} {when} through ({_MEANING[word]}):")
+            written.append(f"  allow={{{word!r}}} lets through ({_MEANING[word]}):")
             written += [f"    {change}" for change in group]
     if len(may) > len(shown):
         words = {change.word for change in may[room:]}

@@ -16,6 +16,7 @@ from zephon.exec.editing import check_sizes, edited
 from zephon.exec.edits import RESIZED, Edit
 from zephon.exec.engine import Engine, Identity
 from zephon.exec.fingerprint import Told, recipe_of
+from zephon.exec.grown_data import grown_datasets
 from zephon.exec.lane_states import lane_from_dict, lane_to_dict
 from zephon.exec.lane_table import Tree, table_of, trees_of
 from zephon.exec.lanes import Topology, make_topology
@@ -155,7 +156,8 @@ def open_engine(
     """
     if restored is not None and isinstance(source, StaticMixtureWorkSource):
         earlier = [each["source"] for each in restored["edits"]]
-        source = source.continued([*earlier, restored["recipe"]["source"]])
+        grown = grown_datasets(restored["recipe"]["data"], datasets_of(source))
+        source = source.continued([*earlier, restored["recipe"]["source"]], grown)
     tokenizers = tokenizers_of(plan, options)
     gone = "datasets" in allow
     prime(plan, source, options, tokenizers, restored, without_some=gone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -111,8 +111,8 @@ def _mixture_changes(
             grown |= {name for change in found if change.word == "data"}
             yield from found
     for name in kept.names:
-        yield from _rule_changes(name, saved, current, bool(grown) or kept.others)
-    yield from _cost_changes(before["token_costs"], after["token_costs"], kept, grown)
+        yield from _rule_changes(name, saved, current, kept.others, grown)
+    yield from _cost_changes(before["token_costs"], after["token_costs"], kept)
     told = ("components", "weights", "rules", "schedule", "token_costs")
     for path, was, now in differences(without(before, told), without(after, told)):
         yield Change(part_of("work source", path), was, now, None, _ORDER)
@@ -155,40 +155,51 @@ def _same_schedule(old: Any, new: Any, kept: Kept) -> bool:
     )
 
 
-def _rule_changes(name: str, saved: Recipe, current: Recipe, may_follow: bool) -> Iterator[Change]:
-    """List rules that differ; a block size that follows from the data does not count."""
+def _rule_changes(
+    name: str, saved: Recipe, current: Recipe, others: bool, grown: Collection[str]
+) -> Iterator[Change]:
+    """List rules that differ; a block size that follows from the data does not count.
+
+    Args:
+        name: of the dataset.
+        saved: the checkpoint's recipe.
+        current: the present one.
+        others: datasets came or went.
+        grown: those to which shards were added.
+    """
     sides = [each["source"]["rules"].get(name) for each in (saved, current)]
     if None in sides:
         return
     for rule, was, now in differences(sides[0], sides[1]):
-        if rule == "shuffle_block_size" and may_follow:
+        word = None
+        if rule == "shuffle_block_size" and (grown or others):
             sizes = [_sizes_that_follow(name, each) for each in (saved, current)]
             found = [side[rule] for side in sides]
             if any(list(follows) == found for follows in zip(*sizes, strict=True)):
                 continue
-        yield Change(part_of(f"rules of {name!r}", rule), was, now, None, _RULES)
+            # What it was may have followed from what was there when shards were added before.
+            if name in grown and (found[1] in sizes[1] or -1 in sizes[1]):
+                word = "data"
+        yield Change(part_of(f"rules of {name!r}", rule), was, now, word, "" if word else _RULES)
 
 
 def _sizes_that_follow(name: str, recipe: Recipe) -> tuple[int, int]:
-    """Give the block sizes that "global" and "auto" mean for a dataset, where that is known."""
+    """Give the block sizes that "global" and "auto" mean for a dataset, -1 where that is open."""
     shards = {each: shards_of(recipe["data"][each]) for each in recipe["source"]["rules"]}
-    rows = {each: [shard[1] for shard in found] for each, found in shards.items() if found}
-    if rows.keys() != shards.keys():
-        return -1, -1
-    largest = AUTO_BLOCK_SHARDS * max(max(each) for each in rows.values())
-    return max(1, sum(rows[name])), max(1, min(largest, sum(rows[name])))
+    sizes = {each: [rows for _, rows, _ in found] for each, found in shards.items() if found}
+    total = sum(sizes[name]) if name in sizes else recipe["data"][name]["rows"]
+    if sizes.keys() != shards.keys():
+        return max(1, total), -1
+    largest = AUTO_BLOCK_SHARDS * max(max(each) for each in sizes.values())
+    return max(1, total), max(1, min(largest, total))
 
 
-def _cost_changes(before: Any, after: Any, kept: Kept, grown: set[str]) -> Iterator[Change]:
-    """List mean costs that differ; that of a dataset with new shards follows from them.
-
-    One that is never drawn has none.
-    """
+def _cost_changes(before: Any, after: Any, kept: Kept) -> Iterator[Change]:
+    """List mean costs that differ; a dataset that is never drawn has none."""
     if before is None or after is None:
         for path, was, now in differences(before, after, "token_costs"):
             yield Change(path, was, now, None, _COSTS)
         return
     for name in (name for name in kept.names if name in before and name in after):
         for _, was, now in differences(before[name], after[name]):
-            word = "data" if name in grown else None
-            yield Change(f"token cost of {name!r}", was, now, word, "" if word else _COSTS)
+            yield Change(f"token cost of {name!r}", was, now, None, _COSTS)

@@ -136,7 +136,13 @@ def _edits(state: Mapping[str, Any]) -> list[str]:
         rows = int(edit.rows.sum())
         where = f"after {rows:,} rows" if edit.step is None else f"before step {edit.step:,}"
         drawn = (f"{_safe(name)} {int(each.sum()):,}" for name, each in edit.drawn.items())
-        told.append(cut(f"{', '.join(edit.words)} {where}, drawn until then: {', '.join(drawn)}"))
+        grown = (
+            f", {_safe(name)} with {_many(len(each.added), 'shard')} more after "
+            f"{each.stop:,} pass{'' if each.stop == 1 else 'es'}"
+            for name, each in edit.grown.items()
+        )
+        words = f"{', '.join(edit.words)} {where}{''.join(grown)}"
+        told.append(cut(f"{words}, drawn until then: {', '.join(drawn)}"))
     return told[-_MOST_LINES:] or ["none"]
 
 

@@ -216,10 +216,15 @@ class Dataset:
         """Number of shards, empty ones too."""
         return len(self.shards)
 
-    def mean_row_bytes(self) -> float:
-        """Mean bytes of a row once decompressed, all columns; 0.0 without rows. Sizes tasks."""
-        total = self.total()
-        return int(self.shards.decoded_bytes.sum()) / total if total else 0.0
+    def mean_row_bytes(self, shards: NDArray[np.int64] | None = None) -> float:
+        """Mean bytes of a row once decompressed, all columns; 0.0 without rows. Sizes tasks.
+
+        Args:
+            shards: positions of those whose rows count; None: all.
+        """
+        which = slice(None) if shards is None else shards
+        total = int(self.shards.rows[which].sum())
+        return int(self.shards.decoded_bytes[which].sum()) / total if total else 0.0
 
     def mean_group_bytes(self) -> float:
         """Mean bytes of a decoded row group; 0.0 without rows."""

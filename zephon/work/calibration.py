@@ -107,9 +107,9 @@ def measure(name: str, dataset: Dataset, extent: Extent, seed: int, count: Count
     return measuring.sample(most)[0]
 
 
-def row_bytes(dataset: Dataset) -> float:
+def row_bytes(dataset: Dataset, shards: NDArray[np.int64] | None = None) -> float:
     """Give the decoded bytes of a mean row; 1 where nothing is known, so that ratios exist."""
-    return dataset.mean_row_bytes() or 1.0
+    return dataset.mean_row_bytes(shards) or 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,9 +177,11 @@ def prime_token_ratios(
     return ratios
 
 
-def mean_cost(dataset: Dataset, ratio: TokenRatio) -> float:
-    """Estimate the tokens of a mean draw of a dataset; at least 1."""
-    return max(1.0, row_bytes(dataset) * ratio.tokens_per_byte)
+def mean_cost(
+    dataset: Dataset, ratio: TokenRatio, shards: NDArray[np.int64] | None = None
+) -> float:
+    """Estimate the tokens of a mean draw of a dataset, or of some of its shards; at least 1."""
+    return max(1.0, row_bytes(dataset, shards) * ratio.tokens_per_byte)
 
 
 def _checked_count(estimation: TokenEstimation, name: str, count: Count | None) -> Count:
