@@ -142,6 +142,13 @@ def refuse_without_coordinator(state: Mapping[str, Any], topology: Topology) -> 
         )
 
 
+def _with_large(part: Mapping[str, Any], leader: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what is large into a part, in the order in which states are written."""
+    names = [name for name in leader if name in part or name in _LARGE]
+    whole = {name: leader[name] if name in _LARGE else part[name] for name in names}
+    return {**whole, **{name: value for name, value in part.items() if name not in whole}}
+
+
 def _plain(state: object) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise CheckpointError("checkpoint: a rank's part is damaged; call checkpoint() again")
@@ -174,9 +181,9 @@ def _united(state: Mapping[str, Any], parts: Sequence[bytes], who: Participant) 
                     f"checkpoint: {who.name(0)} and {who.name(number)} differ in their {name}; "
                     "let all ranks read the same data, and restore the same checkpoint"
                 )
-    whole = {name: state[name] for name in _LARGE}
+    states = [_plain(from_bytes(each.state)) for each in found]
     try:
-        return to_bytes(merged([{**_plain(from_bytes(each.state)), **whole} for each in found]))
+        return to_bytes(merged([_with_large(each, state) for each in states]))
     except CheckpointError as error:
         said = str(error).removeprefix("restore: ")
         raise CheckpointError(
