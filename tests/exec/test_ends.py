@@ -1,7 +1,7 @@
 """Ranks that share steps stop before the same one, however uneven their lanes are."""
 
 import threading
-from itertools import product
+from itertools import islice, product
 
 import pytest
 from hypothesis import given
@@ -33,16 +33,22 @@ class Meeting:
         return least
 
 
-def rank_of(meeting, rank, ranks, *, steps, fails, ahead, start=0, parts=2):
-    """Deliver ``parts`` items a step; the data end, or fail, before step ``steps``."""
+def rank_of(meeting, rank, ranks, *, steps, fails, ahead, start=0, parts=2, worker=0, workers=1):
+    """Deliver ``parts`` items a step; the data end, or fail, before step ``steps``.
+
+    Of all items a worker delivers every so-manieth.
+    """
     at = start
 
-    def items():
+    def all_items():
         nonlocal at
         for at in range(start, steps):
             for part in range(1, parts):
                 yield (at, part), Position(at, part)
             yield (at, parts), Position(at + 1)
+
+    def items():
+        yield from islice(all_items(), worker, None, workers)
         if fails:
             raise DataError(f"row of rank {rank}")
 
@@ -119,3 +125,20 @@ def test_a_rank_that_is_done_with_a_step_waits_for_the_others(ahead):
     )
     assert found[0] == list(product(range(2, 4), (1, 2)))
     assert found[1] == list(product(range(1, 4), (1, 2)))
+
+
+@pytest.mark.parametrize("parts", [(1, 1, 1), (1, 2, 3)])
+@pytest.mark.parametrize("steps", [(7, 8, 9), (9, 8, 7), (8, 8, 8), (12, 7, 7)])
+@pytest.mark.parametrize("workers", [2, 3])
+def test_workers_of_one_number_stop_at_the_end_of_the_whole_run(workers, steps, parts):
+    """They do not come to all steps, nor to the same ones where ranks cut them otherwise."""
+    found = []
+    for worker in range(workers):
+        ranks = [
+            {"steps": s, "fails": False, "ahead": a, "parts": p, "worker": worker}
+            for s, a, p in zip(steps, (0, 3, 1), parts, strict=True)
+        ]
+        found.append(run(ranks, workers=workers)[1])
+    for rank, each in enumerate(parts):
+        items = sorted(item for of_worker in found for item in of_worker[rank])
+        assert items == list(product(range(min(steps)), range(1, each + 1)))

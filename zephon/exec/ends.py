@@ -65,32 +65,33 @@ class Ends:
         self._least = least
         self._name = name
         self._agreed = 0
+        self._last: _Said | None = None  # where the run ends, or a rank failed, once all know
 
     def has(self, step: int, sure: int, outlook: Outlook) -> bool:
         """Say whether the run comes to a step; false: it ends before, on every rank.
 
         Args:
-            step: that this rank comes to.
-            sure: steps that it surely has; with another outlook than MORE, ``step``.
+            step: that this rank comes to; with another outlook than MORE, ``sure``.
+            sure: steps that it surely has.
             outlook: what follows them here.
 
         Raises:
             ExecutionError: another rank failed there.
         """
-        while step >= self._agreed:
+        while step >= self._agreed and self._last is None:
             said = _Said(sure, outlook, self._rank)
             found = _Said.of(self._least(said.number(self._ranks)), self._ranks)
-            if found.steps <= step and found.outlook is Outlook.END:
-                return False
-            if found.steps <= step and found.outlook is Outlook.FAILURE:
-                if found.rank == self._rank:
-                    return True
-                raise ExecutionError(
-                    f"step {found.steps}: {self._name(found.rank)} failed there, and no rank can "
-                    "go on without it; it says more where it runs"
-                )
+            # No rank has less: so an end is that of all, and where one fails the others cannot go.
+            self._last = found if found.outlook is not Outlook.MORE else None
             self._agreed = found.steps
-        return True
+        if self._last is None or step < self._last.steps:
+            return True
+        if self._last.outlook is Outlook.FAILURE and self._last.rank != self._rank:
+            raise ExecutionError(
+                f"step {self._last.steps}: {self._name(self._last.rank)} failed there, and no rank "
+                "can go on without it; it says more where it runs"
+            )
+        return self._last.outlook is Outlook.FAILURE
 
 
 def ending_together(
@@ -113,9 +114,11 @@ def ending_together(
         try:
             item, after = next(items)
         except StopIteration:
+            step = max(step, sure())
             ends.has(step, step, Outlook.END)
             return
         except Exception:
+            step = max(step, sure())
             if ends.has(step, step, Outlook.FAILURE):
                 raise
             return
