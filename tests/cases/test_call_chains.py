@@ -7,36 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from tests.cases.chains import S, from_files, megatron, megatron_batch, titan, titan_batch
 from tests.properties.recipes import source, text_dataset
 from tests.written import dataset, pipeline, texts_to_tokens
-from zephon import Dataset, InMemoryShard, MixtureSpec, Pipeline, StaticMixtureWorkSource
-from zephon.work import TokenEstimation
-
-S = 32  # what the model sees; rows have one token more
-TEXTS = [
-    {"text": " ".join(["the tree", "and the wood", "birch", "elm!"][: 1 + i % 4] * (1 + i % 9))}
-    for i in range(160)
-]
-
-
-def from_files(folder, **changes):
-    """Build a work source of two datasets on disk with every keyword that recipes pass."""
-    for kind, name in (("parquet", "prose"), ("jsonl", "code")):
-        if not (folder / name).exists():
-            dataset(kind, folder / name, TEXTS if kind == "parquet" else TEXTS[::-1], name=name)
-    settings = {
-        "chunk_size": 16, "seed": 42, "shuffle_shards": True, "shuffle_within_shard": True,
-        "shuffle_block_size": "auto", "token_estimation": None, "exhausted_policy": None,
-    }  # fmt: skip
-    return StaticMixtureWorkSource(
-        datasets=[
-            Dataset.from_path(name="prose", path=folder / "prose", fmt=None),
-            Dataset.from_path(name="code", path=str(folder / "code"), fmt="jsonl"),
-        ],
-        mixture=MixtureSpec({"prose": 0.7, "code": 0.3}),
-        **{**settings, **changes},
-    )
-
+from zephon import Dataset, InMemoryShard, Pipeline
 
 PACKINGS = [
     ("wrap", None, None),
@@ -47,35 +21,6 @@ PACKINGS = [
     ("best_fit_wrap", None, None),
     ("best_fit_decreasing", None, None),
 ]
-
-
-def titan(folder, tokenizer, algorithm, bins, cap, **options):
-    pipe = Pipeline(from_files(folder))
-    pipe.prefetch(buffer_size=64, parallelism=2)
-    pipe.fetch_parallelism(2)
-    pipe.tokenize(
-        tokenizer_id=tokenizer, field="text", add_attention_mask=False, max_length=S + 1,
-        split_long_samples=True, special_tokens="bos_eos", bos_token_id=None, eos_token_id=None,
-        parallelism=2,
-    )  # fmt: skip
-    pipe.pack_flat(
-        max_length=S + 1, algorithm=algorithm, num_bins=bins, max_sequences_per_bin=cap,
-        pad_token_id=0, emit_positions=True, drop_oversized=False, parallelism=2,
-    )  # fmt: skip
-    pipe.shuffle(seed=1, buffer_size=64, parallelism=2)
-    pipe.batch(2, drop_last=True)
-    pipe.options(deterministic=True, dp_degree=1, dp_group_id=0, canonical_replicas=4)
-    return pipe.options(**options)
-
-
-def titan_batch(batch):
-    out = batch.to_training(
-        tokens_field="input_ids", return_labels=True, return_padding_mask=True, dtype=torch.long,
-        ignore_index=-100, rename_fields={"input_ids": "input"}, flatten=True,
-        exclude_fields=("ids", "texts"), return_num_valid_tokens=True,
-    )  # fmt: skip
-    assert set(out) == {"input", "labels", "positions", "padding_mask", "num_valid_tokens"}
-    return out
 
 
 @pytest.mark.parametrize(("algorithm", "bins", "cap"), PACKINGS)
@@ -107,31 +52,11 @@ def test_text_split_packed_and_shuffled_for_torch(tmp_path, tokenizer_file, algo
 
 @pytest.mark.parametrize("mode", ["preserve", "sequence"])
 def test_text_wrapped_for_megatron(tmp_path, tokenizer_file, mode):
-    work = {"exhausted_policy": "repeat", "token_estimation": TokenEstimation()}
-    pipe = (
-        Pipeline(from_files(tmp_path, **work))
-        .tokenize(
-            tokenizer_id=tokenizer_file, field="text", add_attention_mask=False, max_length=S + 1,
-            split_long_samples=True, special_tokens="bos_eos", parallelism=2,
-        )
-        .pack_flat(max_length=S + 1, algorithm="wrap", emit_positions=True, parallelism=2)
-        .batch(4, drop_last=True)
-        .options(
-            deterministic=True, dp_degree=2, dp_group_id=1, world_size=2, global_rank=1,
-            canonical_replicas=4,
-        )
-    )  # fmt: skip
+    identity = {"dp_degree": 2, "dp_group_id": 1, "world_size": 2, "global_rank": 1}
+    pipe = megatron(tmp_path, tokenizer_file, **identity)
     items = iter(pipe)
     for batch in islice(items, 6):
-        out = batch.to_training(
-            tokens_field="input_ids", return_labels=True, return_loss_mask=True,
-            return_cu_seqlens=True, eos_mask_loss=True, eos_token_id=2, position_mode=mode,
-            dtype=torch.long, ignore_index=-100,
-            rename_fields={"input_ids": "tokens", "positions": "position_ids"},
-            exclude_fields=("ids", "texts"),
-        )  # fmt: skip
-        names = {"tokens", "labels", "loss_mask", "position_ids", "cu_seqlens", "max_seqlen"}
-        assert set(out) == names
+        out = megatron_batch(batch, mode)
         for name in ("tokens", "labels", "loss_mask", "position_ids"):
             assert out[name].shape == (4, S)
         assert (out["labels"][out["tokens"] == 2] == -100).all()

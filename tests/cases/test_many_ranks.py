@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.cases.ranks_job import ROOT, STEP, Job, described, told
-from tests.coordination.test_stores import free_port
+from tests.free_port import free_port
 from tests.written import lines
 
 SECONDS = 240  # a guard against hanging

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import socket
 import threading
 
 import boto3
@@ -10,6 +9,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.coordination.meetings import on_ranks
+from tests.free_port import free_port
 from zephon.coordination.c10d import C10dStore
 from zephon.coordination.directory import DirectoryStore
 from zephon.coordination.objects import ObjectStore
@@ -17,12 +17,6 @@ from zephon.coordination.shared_mapping import MappingStore
 from zephon.errors import CoordinationError, PlanError
 
 KINDS = ["directory", "bucket", "c10d", "dict", "hosted"]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
