@@ -1,6 +1,6 @@
 """What arrays come from and leave as: lists, NumPy arrays or torch tensors.
 
-The only module that imports torch for batches, and only when somebody asks for a tensor. Values
+The only module that loads torch for batches, and only when somebody asks for a tensor. Values
 are never changed silently: a number that a wanted type cannot hold exactly is found before it is
 cast.
 """
@@ -69,7 +69,7 @@ def _target_of(dtype: Any) -> Target:
     if dtype is None:
         return _numpy_target(np.dtype(np.int64), lists=True)
     if isinstance(dtype, str) and dtype == "auto":
-        torch = _installed_torch()
+        torch = installed_torch()
         return _numpy_target(np.dtype(np.int64)) if torch is None else _torch_target(torch.long)
     if type(dtype).__module__ == "torch":
         return _torch_target(dtype)
@@ -84,7 +84,7 @@ def _numpy_target(dtype: np.dtype[Any], *, lists: bool = False) -> Target:
 
 
 def _torch_target(dtype: Any) -> Target:
-    torch = _torch()
+    torch = torch_or_refuse()
     floating = dtype.is_floating_point
     whole = not (floating or dtype.is_complex or dtype == torch.bool)
     plain = str(dtype).removeprefix("torch.")
@@ -162,7 +162,7 @@ def untyped(values: NDArray[Any], target: Target) -> Any:
     """Hand an array over in its own type: list, array, or a tensor that shares its memory."""
     if target.lists:
         return values.tolist()
-    return values if target.tensor is None else _torch().from_numpy(values)
+    return values if target.tensor is None else torch_or_refuse().from_numpy(values)
 
 
 def as_container(values: NDArray[Any], container: str) -> Any:
@@ -175,7 +175,7 @@ def as_container(values: NDArray[Any], container: str) -> Any:
         case "np":
             return values.copy()
         case "pt":
-            return _torch().from_numpy(values.copy())
+            return torch_or_refuse().from_numpy(values.copy())
         case _:
             raise PlanError(f"records: container must be list, tuple, np or pt, got {container!r}")
 
@@ -187,7 +187,7 @@ def joined(values: Sequence[Any], container: str) -> Any:
         TypeError: a value is of another type; the message names that type.
         ValueError: their shapes or types do not go together, or one type does not hold all values.
     """
-    kind = np.ndarray if container == "np" else _torch().Tensor
+    kind = np.ndarray if container == "np" else torch_or_refuse().Tensor
     for value in values:
         if not isinstance(value, kind):
             raise TypeError(type(value).__name__)
@@ -197,11 +197,11 @@ def joined(values: Sequence[Any], container: str) -> Any:
             _check_kept(changed_by(value, common) if common.kind in "biuf" else None, common)
         return np.concatenate(values, dtype=common, casting="unsafe")
     try:
-        made = _torch().cat(tuple(values))
+        made = torch_or_refuse().cat(tuple(values))
     except RuntimeError as error:
         raise ValueError(str(error)) from error
     if made.is_floating_point():
-        _, high = _exact_range(False, True, _torch(), made.dtype)
+        _, high = _exact_range(False, True, torch_or_refuse(), made.dtype)
         for value in values:
             if value.numel() and not value.is_floating_point() and not value.is_complex():
                 _check_kept(_outside(value.cpu().numpy(), -high, high), made.dtype)
@@ -261,7 +261,8 @@ def _without_torch(value: Any) -> Any:
 
 
 @cache
-def _installed_torch() -> Any:
+def installed_torch() -> Any:
+    """Give torch; None: it is not installed."""
     # Imported late: torch is optional, and takes a second that a plan without tensors never needs.
     try:
         import torch
@@ -270,8 +271,13 @@ def _installed_torch() -> Any:
     return torch
 
 
-def _torch() -> Any:
-    torch = _installed_torch()
+def torch_or_refuse() -> Any:
+    """Give torch.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    torch = installed_torch()
     if torch is None:
         raise MissingExtraError(
             "tensors: torch is needed and is not installed; pip install 'zephon[torch]'"

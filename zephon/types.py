@@ -34,6 +34,7 @@ from zephon.batches.row_records import payload_of, record_of, records_of
 from zephon.batches.training import training_dict
 from zephon.batches.training_options import options_of
 from zephon.batches.training_rows import TrainingRows
+from zephon.devices import placed
 
 __all__ = [
     "BatchRows",
@@ -82,11 +83,12 @@ class SampleBatch:
         TypeError: something else than a record is among them.
     """
 
-    __slots__ = ("__weakref__", "_built", "_mixture", "_rows")
+    __slots__ = ("__weakref__", "_built", "_mixture", "_pins", "_rows")
 
     def __init__(self, records: Iterable[SampleRecord]) -> None:
         self._rows: BatchRows | None = None
         self._mixture: Mapping[str, float] | None = None
+        self._pins = False
         if not isinstance(records, Iterable):
             raise TypeError(
                 f"SampleBatch: records must be a list of SampleRecord, got {records!r}; write "
@@ -107,6 +109,7 @@ class SampleBatch:
         batch._rows = rows
         batch._built = {}
         batch._mixture = rows.target_mixture
+        batch._pins = False
         return batch
 
     @property
@@ -170,6 +173,9 @@ class SampleBatch:
         pad_to: int | str | None = None,
         pad_token_id: int | None = None,
         collate_fields: Mapping[str, Callable[[list[Any]], Any]] | None = None,
+        pin_memory: bool = False,
+        device: Any = None,
+        non_blocking: bool = False,
         **unknown: Any,
     ) -> dict[str, Any]:
         """Stack the records into what a training step takes.
@@ -213,6 +219,13 @@ class SampleBatch:
                 its own to change. Every row must have the field. A row of ``pack_sequences`` gives
                 a list, one value a document, None for a document that has none, such as one that
                 was cut.
+            pin_memory: copy tensors into pinned memory, from which copies to an accelerator can run
+                beside the program. Does nothing where there is none, and in workers of a
+                ``DataLoader``, from which no memory comes back pinned.
+            device: a torch device to hand tensors over on; those that are there are not copied.
+                None: the CPU.
+            non_blocking: do not wait for copies to the device; from pinned memory they then run
+                beside the program. Torch keeps the pinned memory until they are done.
             unknown: refused, with the nearest name that is known.
 
         A loss_mask and positions of the data act where they were packed with the tokens, or where
@@ -261,15 +274,40 @@ class SampleBatch:
                 "pad_to": pad_to,
                 "pad_token_id": pad_token_id,
                 "collate_fields": collate_fields,
+                "pin_memory": pin_memory,
+                "device": device,
+                "non_blocking": non_blocking,
             },
             unknown,
         )
-        rows = self._unchanged()
-        if rows is None:
-            return training_dict(TrainingRows.of_records(self.records), options)
-        collated = options.collate_fields
-        named = {*options.extra_fields, *({tokens_field} - {"auto"})}
-        return training_dict(TrainingRows.of_columns(rows, named=named, collated=collated), options)
+        unchanged = self._unchanged()
+        if unchanged is None:
+            rows = TrainingRows.of_records(self.records)
+        else:
+            named = {*options.extra_fields, *({tokens_field} - {"auto"})}
+            collated = options.collate_fields
+            rows = TrainingRows.of_columns(unchanged, named=named, collated=collated)
+        made = training_dict(rows, options)
+        if not (options.pin_memory or self._pins or options.device is not None):
+            return made
+        return placed(
+            made,
+            pin_memory=options.pin_memory or self._pins,
+            device=options.device,
+            non_blocking=options.non_blocking,
+        )
+
+    def pin_memory(self) -> SampleBatch:
+        """Return the same records as a batch of which ``to_training`` pins all tensors.
+
+        ``DataLoader(pin_memory=True)`` calls it. No array is made before ``to_training``, so that
+        is where memory is pinned, unless ``collate_fn`` calls it: then the loader's thread pins.
+        Does nothing without an accelerator.
+        """
+        batch = SampleBatch.__new__(SampleBatch)
+        batch._rows, batch._built, batch._mixture = self._rows, self._built, self._mixture
+        batch._pins = True
+        return batch
 
     def collate(self, function: Callable[[list[SamplePayload]], Collated]) -> Collated:
         """Call a function with the list of all payloads; return what it returns.

@@ -117,7 +117,7 @@ def test_dtype_none_gives_lists(batch):
 
 def test_auto_is_numpy_where_torch_is_missing(monkeypatch):
     def forget():
-        tensors._installed_torch.cache_clear()
+        tensors.installed_torch.cache_clear()
         tensors._target_of.cache_clear()
 
     monkeypatch.setitem(sys.modules, "torch", None)

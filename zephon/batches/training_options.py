@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from zephon.devices import device_of
 from zephon.errors import PlanError, nearest
 from zephon.tensors import Target, target_of
 
@@ -23,7 +24,7 @@ _NEED_LABELS = (
 _FLAGS = (
     *("return_labels", "flatten", "return_num_valid_tokens", "return_loss_mask"),
     *("return_cu_seqlens", "return_padding_mask", "return_document_ids"),
-    *("eos_mask_loss", "mask_document_boundaries"),
+    *("eos_mask_loss", "mask_document_boundaries", "pin_memory", "non_blocking"),
 )
 _POSITION_MODES = ("preserve", "sequence")
 
@@ -33,6 +34,7 @@ class TrainingOptions:
     """What one call of ``to_training`` asks for; the fields are the call's arguments.
 
     target: what the ``dtype`` argument means.
+    device: as torch knows it.
     """
 
     tokens_field: str
@@ -55,6 +57,9 @@ class TrainingOptions:
     pad_to: int | str | None
     pad_token_id: int | None
     collate_fields: Mapping[str, Callable[[list[Any]], Any]]
+    pin_memory: bool
+    device: Any
+    non_blocking: bool
 
     def __post_init__(self) -> None:
         if not isinstance(self.tokens_field, str):
@@ -72,6 +77,8 @@ class TrainingOptions:
         self._check_labels()
         self._check_eos()
         self._check_padding()
+        if self.pin_memory and self.target.tensor is None:
+            raise PlanError(_no_tensors("pin_memory=True", self.target))
 
     def _check_fields(self) -> None:
         generated = {*ALWAYS_GENERATED}
@@ -165,6 +172,8 @@ def options_of(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> Trai
     for name in unknown:
         raise TypeError(f"to_training: no argument {name!r}; {nearest(name, arguments)}")
     given = {**arguments, "dtype": target_of(arguments["dtype"])}
+    if not isinstance(given["device"], int | None):
+        given["device"] = str(given["device"])  # a device of torch by its name
     key = _key_of(given)
     options = None if key is None else _checked_before.get(key)
     if options is None:
@@ -224,7 +233,19 @@ def _checked(arguments: Mapping[str, Any]) -> TrainingOptions:
     for name in ("eos_token_id", "pad_token_id", "pad_to"):
         if checked[name] is not None and not (name == "pad_to" and isinstance(checked[name], str)):
             checked[name] = _whole(name, checked[name])
+    if checked["device"] is not None:
+        if checked["target"].tensor is None:
+            raise PlanError(_no_tensors(f"device={checked['device']!r}", checked["target"]))
+        checked["device"] = device_of(checked["device"])
     return TrainingOptions(**checked)
+
+
+def _no_tensors(argument: str, target: Target) -> str:
+    made = "lists" if target.lists else f"NumPy arrays of {target.name}"
+    return (
+        f"to_training: {argument} needs tensors, got a dtype that gives {made}; pass a torch "
+        f"dtype, or leave {argument.partition('=')[0]} out"
+    )
 
 
 def _names(argument: str, names: Iterable[str]) -> tuple[str, ...]:
