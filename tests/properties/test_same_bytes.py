@@ -1,5 +1,6 @@
 """One canonical stream: workers, runner, memory and rules change the speed and no byte."""
 
+import polars as pl
 import pytest
 
 from tests.properties.recipes import packed, rows, source, text_dataset, tokens_of, two_datasets
@@ -35,8 +36,45 @@ def test_microbatch_size_changes_no_row():
     assert stream(1) == stream(7) == stream(1000)
 
 
+def two_of_three(row):
+    """Look at a field that no packed row has."""
+    return None if row["id"] % 3 == 0 else row
+
+
+def one_more(row):
+    return row["id"] + 1
+
+
+def records_of_two_of_three(records):
+    return [record for record in records if two_of_three(record.payload)]
+
+
+def running_count(count, records):
+    for record in records:
+        count += record.payload["id"]
+        record.payload["input_ids"] = [count, *record.payload["input_ids"][1:]]
+    return count, records
+
+
+LOOKS = {
+    "map": lambda p: p.map_transform(two_of_three),
+    "filter and map": lambda p: p.filter(pl.col("id") > 3).map_transform(two_of_three),
+    "operator": lambda p: p.add_op(
+        "op", process_many=records_of_two_of_three, preserves_cursor_order=True
+    ),
+    "state": lambda p: p.stateful_transform("count", init_state=int, push=running_count),
+    "weights": lambda p: p.ensure_mixture(weight_by=one_more, max_buffer_size=9),
+}
+"""Steps that look at the row which tokenize keeps, though a packer drops it afterwards."""
+
+
 def text_pipeline(tokenizer_file, kind):
     pipeline = Pipeline(source([text_dataset("words", 70)], chunk_size=4))
+    if kind in LOOKS:
+        kept = pipeline.options(auto_validation="off").tokenize(
+            tokenizer_id=tokenizer_file, field="text", preserve_upstream_payload=True
+        )
+        return LOOKS[kind](kept).pack_flat(max_length=17, algorithm="wrap").batch(2)
     if kind == "records":
         return pipeline.tokenize(tokenizer_id=tokenizer_file, field="text")
     if kind == "kept payload":
@@ -70,7 +108,7 @@ def payloads(pipeline):
 RULES = {rule.__name__: rule for rule in (*REWRITES, *FUSIONS)}
 
 
-@pytest.mark.parametrize("kind", ["records", "kept payload", "padded", "split", "packed"])
+@pytest.mark.parametrize("kind", ["records", "kept payload", "padded", "split", "packed", *LOOKS])
 @pytest.mark.parametrize("without", [*RULES, "all"])
 def test_a_rule_never_changes_a_byte(tokenizer_file, kind, without):
     wanted = payloads(text_pipeline(tokenizer_file, kind))

@@ -112,12 +112,7 @@ def _looking_back(
     filled: list[Given] = []
     for node, given, need in zip(reversed(steps), reversed(found), reversed(needs), strict=True):
         filled.append(replace(given, rows_after=rows, wanted=frozenset(wanted)))
-        measure = node.measure()
-        if (
-            node.takes_rows
-            or (measure is not None and measure.of_whole_rows)
-            or (given.made and given.from_rows)
-        ):
+        if node.sees_rows() or (given.made and given.from_rows):
             rows = True
         elif not node.keeps_payload() or (
             isinstance(node, Columns) and any(step.kind == "select" for step in node.steps)

@@ -62,6 +62,7 @@ def _promises(plan: Node) -> dict[str, object]:
         "columns that steps read": fetch.columns is None or reads <= set(fetch.columns),
         "columns for expressions": fetch.columns is None or frame <= set(fetch.frame),
         "whole rows that steps need": fetch.payload or not flow.rows,
+        "steps that see no whole rows": _without_rows(steps),
         "top node": next(  # a filter that is on top may move down
             (type(n).__name__ for n in reversed(steps) if not isinstance(n, Columns)), ""
         ),
@@ -71,6 +72,18 @@ def _promises(plan: Node) -> dict[str, object]:
         "filters": _filters(steps),
         "functions": tuple(f for n in steps if isinstance(n, MapTransform) for f in n.functions),
     }
+
+
+def _without_rows(steps: Sequence[Node]) -> int:
+    """Count the steps that look at rows, and the top, where payload was dropped below.
+
+    What an operator gives are whole rows again.
+    """
+    found, kept = 0, True
+    for node in steps:
+        found += node.sees_rows() and not kept
+        kept = node.takes_rows or (kept and node.keeps_payload())
+    return found + (not kept)
 
 
 def _meaning(node: Node) -> tuple[object, ...]:

@@ -76,8 +76,9 @@ def test_column_steps_that_make_its_columns_hold_it(call):
     [
         lambda below: Materialize(input=below),
         lambda below: MapTransform(input=below, functions=(RowFunction(function=len),)),
+        lambda below: mix(below, weight_by="function", weight_function=len),
     ],
-    ids=["materialize", "map_transform"],
+    ids=["materialize", "map_transform", "ensure_mixture by a function"],
 )
 def test_barriers_and_functions_hold_it(between):
     below = between(typed_fetch())

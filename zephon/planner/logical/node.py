@@ -62,6 +62,11 @@ class Node:
         """What this step must know of each whole row, beside its tokens."""
         return None
 
+    def sees_rows(self) -> bool:
+        """Whether this step looks at whole rows, as a function of the user does."""
+        measure = self.measure()
+        return self.takes_rows or (measure is not None and measure.of_whole_rows)
+
     def token_fields(self) -> tuple[str, ...]:
         """Fields with one value a token that this step or one below makes."""
         return () if self.input is None else self.input.token_fields()

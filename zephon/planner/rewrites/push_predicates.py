@@ -44,7 +44,7 @@ def _parted(nodes: list[Node]) -> tuple[list[Expression], list[tuple[ColumnStep,
     stays = False  # a filter that cannot move was met
     changed: set[str] = set()  # names that are not those of the source's fields any more
     for node in nodes:
-        if node.is_barrier or node.takes_rows or node.on_batches:
+        if node.is_barrier or node.sees_rows() or node.on_batches:
             break
         changed.update(node.token_fields())
         if not isinstance(node, Columns):
