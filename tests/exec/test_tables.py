@@ -46,6 +46,23 @@ def test_known_types_are_kept_where_values_can_be_of_them():
     assert table_of([], known).schema == pa.schema(list(known.items()))
 
 
+def test_times_of_several_units_stand_in_the_finest():
+    times = [np.datetime64("2000-01-01T00:00:00.001", "ms"), np.datetime64(5, "us"), None]
+    rows = [record({"at": time}) for time in times]
+    assert table_of(rows).schema.types == [pa.timestamp("us")]
+    for known in (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns")):
+        column = table_of(rows, {"at": known})["at"]
+        assert column.type == known
+        counted = column.cast(pa.timestamp("us")).cast(pa.int64())
+        assert counted.to_pylist() == [946684800001000, 5, None]
+
+
+def test_times_that_no_one_unit_holds_are_refused():
+    far, fine = np.datetime64("9999-01-01", "ms"), np.datetime64(5, "ns")
+    with pytest.raises(DataError, match="the values of field 'at' must have one type"):
+        table_of([record({"at": far}), record({"at": fine})], {"at": pa.timestamp("ns")})
+
+
 def test_names_that_are_no_text_are_written_as_text():
     assert table_of([record({1: 5})]).to_pydict() == {"1": [5]}
     with pytest.raises(DataError, match="two are written '1'"):

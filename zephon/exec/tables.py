@@ -51,7 +51,7 @@ def table_of(items: Iterable[StreamItem], known: Mapping[str, pa.DataType] = _NO
 
 
 def _column(name: str, values: list[Any], known: pa.DataType | None) -> pa.Array:
-    plain = [_plain(value) for value in values]
+    plain = _of_one_unit([_plain(value) for value in values])
     if known is not None:
         with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
             return pa.array(plain, known)
@@ -64,6 +64,21 @@ def _column(name: str, values: list[Any], known: pa.DataType | None) -> pa.Array
             f"head: the values of field {name!r} must have one type to stand in a table, and they "
             f"do not: {exc}; iterate the pipeline to see them"
         ) from exc
+
+
+def _of_one_unit(values: list[Any]) -> list[Any]:
+    """Give times in the finest unit among them, since Arrow mixes none; or all as they are."""
+    times = [value for value in values if isinstance(value, np.datetime64)]
+    if len({time.dtype for time in times}) < 2:
+        return values
+    finest = np.result_type(*times)
+    same = [value.astype(finest) if isinstance(value, np.datetime64) else value for value in values]
+    exact = all(
+        made.astype(value.dtype) == value or np.isnat(value)
+        for made, value in zip(same, values, strict=True)
+        if isinstance(value, np.datetime64)
+    )
+    return same if exact else values  # a far time overflows quietly in a fine unit
 
 
 def _plain(value: Any) -> Any:
