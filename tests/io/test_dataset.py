@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from zephon.build_index import build_index
 from zephon.errors import DatasetError, NotYetError
 from zephon.io import Dataset, InMemoryShard
 from zephon.io.dataset import Shard
@@ -173,6 +174,21 @@ def test_train_and_test_files_side_by_side_are_both_listed_as_shards(tmp_path):
 def test_a_remote_path_is_named_as_such():
     with pytest.raises(NotYetError, match="hf:// is not supported yet"):
         Dataset.from_path("d", "hf://org/name/train")
+
+
+def test_fields_that_an_index_alone_tells_of(tmp_path):
+    (tmp_path / "0.jsonl").write_text('{"n": 1}\n')
+    (tmp_path / "1.jsonl").write_text('{"late": 5, "odd": {"x": 1}}\n')
+    plain = Dataset.from_path("d", tmp_path)
+    build_index("jsonl", tmp_path, progress=False)
+    indexed = Dataset.from_path("d", tmp_path)
+    assert [field.name for field in plain.fields()] == ["n"]
+    assert [(field.name, field.kind, field.type) for field in indexed.fields()] == [
+        ("n", "scalar", pa.int64()),
+        ("late", "scalar", pa.int64()),
+        ("odd", "other", None),
+    ]
+    assert indexed.kinds_without_index() == plain.kinds_without_index() == {"n": "scalar"}
 
 
 @pytest.mark.filterwarnings("ignore:.*schema should name fields:RuntimeWarning")

@@ -1,5 +1,6 @@
 """Calls over columns: rows as Polars would give them, and refusals on the line of the call."""
 
+import copy
 import json
 
 import polars as pl
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
+from zephon.build_index import build_index
 from zephon.errors import DataError, PlanError
 from zephon.planner.compiler import compile_plan
 from zephon.planner.rewrites import REWRITES
@@ -153,6 +155,26 @@ def test_a_type_that_nobody_knows_is_refused_with_what_to_do(tmp_path):
     (tmp_path / "0.jsonl").write_text('{"k": 1}\n')
     with pytest.raises(PlanError, match=r"filter: .*'k'.*schema="):
         pipeline(Dataset.from_path("a", tmp_path)).filter(pl.col("k") > 1)
+
+
+def test_an_index_tells_of_a_field_that_the_first_rows_lack(tmp_path):
+    rows = [{"k": 1}] * 70 + [{"k": 2, "late": late} for late in (5, None, 7)]
+    (tmp_path / "0.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    late = pl.col("late")
+    plain = pipeline(Dataset.from_path("a", tmp_path))
+    with pytest.raises(PlanError, match="no field 'late' is known"):
+        plain.filter(late > 5)
+    build_index("jsonl", tmp_path, progress=False)
+    indexed = pipeline(Dataset.from_path("a", tmp_path))
+    assert rows_of(copy.copy(indexed).filter(late > 5)) == [{"k": 2, "late": 7}]
+    assert len(rows_of(copy.copy(indexed).filter(late.is_null()))) == 71
+    assert rows_of(copy.copy(indexed).filter(pl.col("k") > 1).select("late")) == [
+        {"late": 5},
+        {"late": None},
+        {"late": 7},
+    ]
+    indexed.drop("k").load_state_dict(plain.drop("k").state_dict())
+    assert rows_of(indexed) == [{}] * 70 + [{"late": late} for late in (5, None, 7)]
 
 
 def test_types_that_do_not_join_are_refused_with_both_places(tmp_path):

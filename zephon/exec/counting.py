@@ -181,8 +181,8 @@ class MeasureCount(RowCount):
     def sizes_reader(self, dataset: str) -> Sized | None:
         """Give a reader of all texts and token lists of a dataset."""
         about = self._datasets[dataset][1]
-        kinds = {field.name: field.kind for field in about.fields() if field.kind in _SIZES}
-        columns = tuple(Column(name, kind, "empty") for name, kind in kinds.items())
+        kinds = about.kinds_without_index().items()
+        columns = tuple(Column(name, kind, "empty") for name, kind in kinds if kind in _SIZES)
         try:
             reader = RowReader(about, columns, payload=False, cache=self._cache)
         except DatasetError:  # whoever reads such a column says what is wrong with it

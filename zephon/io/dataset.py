@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DatasetError, NotYetError, nearest
-from zephon.io.field_types import FieldTypes
+from zephon.io.field_types import FieldTypes, FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.formats import FORMATS
 from zephon.io.formats.arrow_columns import kind_of_type
@@ -234,14 +234,22 @@ class Dataset:
     def fields(self) -> tuple[Field, ...]:
         """Top-level columns: of all footers, or of the first 64 rows for JSONL and memory.
 
-        Then those that were declared and not seen. The type of each is found when it is asked for:
-        from footers, from the index of JSONL, or from all rows in memory.
+        Then those that were declared or that an index of JSONL tells of, and not seen. The type of
+        each is found when it is asked for: from footers, from the index, or from all rows in
+        memory.
         """
-        seen = {each.name: each.kind for each in self.seen_fields}
-        for name, dtype in self.declared:
-            seen.setdefault(name, kind_of_type(dtype))
+        kinds = self.kinds_without_index()
+        for name, found in self._indexed().items():
+            kinds.setdefault(name, "other" if found.type is None else kind_of_type(found.type))
         find = self.types.type_of
-        return tuple(Field(name, kind, find_type=find) for name, kind in seen.items())
+        return tuple(Field(name, kind, find_type=find) for name, kind in kinds.items())
+
+    def kinds_without_index(self) -> dict[str, str]:
+        """Give the kinds of fields that were seen or declared: what may decide an order of rows."""
+        kinds = {each.name: each.kind for each in self.seen_fields}
+        for name, dtype in self.declared:
+            kinds.setdefault(name, kind_of_type(dtype))
+        return kinds
 
     def type_conflict(self, name: str) -> str:
         """Say why a field has no type, both places and what to do; "" where it has one."""
@@ -312,12 +320,13 @@ class Dataset:
         return Dataset, (*made, self.seen_fields, self.fields_complete, self.declared)
 
     def _warn_of_unseen(self) -> None:
-        def indexed() -> Mapping[str, Any]:
-            return FORMATS[Jsonl.kind].types(self.name, self.shards)
-
         names = [name for name, _ in self.declared]
         seen = [each.name for each in self.seen_fields]
-        warn_of_unseen(self.name, names, seen, indexed if self.kind == Jsonl.kind else tuple)
+        warn_of_unseen(self.name, names, seen, self._indexed)
+
+    def _indexed(self) -> Mapping[str, FoundType]:
+        """Give the fields that an index tells of; nothing where rows or footers tell of them."""
+        return self.types.found() if self.kind == Jsonl.kind else {}
 
     def _unknown_type(self) -> str:
         if self.kind != Jsonl.kind:

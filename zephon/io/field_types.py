@@ -92,14 +92,19 @@ class FieldTypes:
         """Say why a field has no type, and what to do; "" where it has one."""
         return self._of(name).conflict
 
+    def found(self) -> Mapping[str, FoundType]:
+        """Give what is found in the data, by field, whatever was declared."""
+        if self._found is None:
+            self._found = self._find()  # two threads that ask at once find the same
+        return self._found
+
     def _of(self, name: str) -> FoundType:
         if name in self._declared:
             return FoundType(self._declared[name])
-        if self._found is None:
-            self._found = self._find()  # two threads that ask at once find the same
-        if not self._found:
+        found = self.found()
+        if not found:
             return FoundType(None, self._unknown)
-        return self._found.get(name) or FoundType(None, _NOBODY)
+        return found.get(name) or FoundType(None, _NOBODY)
 
 
 def _joined(places: Mapping[pa.DataType, str]) -> FoundType:
