@@ -409,6 +409,19 @@ def test_types_that_do_not_go_together_name_both_rows(tmp_path, build):
     assert types["o"][1].startswith("row 0 of shard 'b.jsonl' has an object; pass its type with ")
 
 
+def test_a_name_that_is_no_utf8_has_no_type_and_stops_nothing(tmp_path):
+    raw(tmp_path, "0.jsonl", b'{"\\ud800": 1, "a": 2}\n')
+    plain = Dataset.from_path("plain", tmp_path)
+    build_index("jsonl", tmp_path, progress=False)
+    (shard,) = json.loads((tmp_path / "index.json").read_text())["shards"]
+    assert shard["extra"]["types"] == {"a": [["int64", 0]]}
+    indexed = Dataset.from_path("indexed", tmp_path)
+    build_catalog(tmp_path, progress=False)
+    mapped = Dataset.from_path("mapped", tmp_path)
+    assert mapped.shards.listed_by.file == "_catalog.arrow"
+    assert plain.fields() == indexed.fields() == mapped.fields()
+
+
 def test_an_index_without_types_is_used_all_the_same(tmp_path):
     for name in "ab":
         lines(tmp_path, f"{name}.jsonl", [{"n": 1}])

@@ -97,6 +97,19 @@ class Statistics:
     rows: int
 
 
+def can_name_a_column(name: str) -> bool:
+    r"""Say whether Arrow and Polars take a name: they hold UTF-8 alone.
+
+    >>> can_name_a_column("größe"), can_name_a_column("\ud800")
+    (True, False)
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def no_columns(rows: int) -> pa.RecordBatch:
     """Make a batch of so many rows that has no column: one made of none would have no rows.
 

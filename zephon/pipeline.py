@@ -154,7 +154,7 @@ class Pipeline(Loading):
             n: rows, as ``take`` counts them.
 
         Raises:
-            DataError: the values of a field have no one type.
+            DataError: the values of a field have no one type, or its name is no UTF-8.
         """
         at_least("head", "n", n, 1)
         fresh = self._fresh()

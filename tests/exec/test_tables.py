@@ -67,5 +67,8 @@ def test_names_that_are_no_text_are_written_as_text():
     assert table_of([record({1: 5})]).to_pydict() == {"1": [5]}
     with pytest.raises(DataError, match="two are written '1'"):
         table_of([record({1: 5, "1": 6})])
+    for rows in ([record({"\ud800": 5})], []):
+        with pytest.raises(DataError, match=r"names of fields must be UTF-8.*'\\ud800'"):
+            table_of(rows, {"\ud800": pa.int64()})
     with pytest.raises(DataError, match="the values of field 'n'"):
         table_of([record({"n": 2**70})])

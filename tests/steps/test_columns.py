@@ -177,6 +177,27 @@ def test_an_index_tells_of_a_field_that_the_first_rows_lack(tmp_path):
     assert rows_of(indexed) == [{}] * 70 + [{"late": late} for late in (5, None, 7)]
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "memory"])
+def test_a_name_that_no_column_can_have_is_left_to_functions(kind, tmp_path):
+    rows = [{"k": 1, "\ud800": 2}]
+    (tmp_path / "0.jsonl").write_text(f"{json.dumps(rows[0])}\n")
+    build_index("jsonl", tmp_path, progress=False)
+    opened = Dataset.from_path("a", tmp_path)
+    pipe = pipeline(opened if kind == "jsonl" else Dataset.from_dict("a", {0: InMemoryShard(rows)}))
+    for call in (
+        lambda: pipe.select("\ud800"),
+        lambda: pipe.rename({"\ud800": "a"}),
+        lambda: pipe.rename({"k": "\udcff"}),
+        lambda: pipe.with_columns(pl.exclude("k") + 1),
+        lambda: pipe.with_columns(**{"\ud800": pl.col("k")}),
+    ):
+        with pytest.raises(PlanError):
+            call()
+    made = pipe.filter(pl.col("k") > 0).with_columns(n=pl.col("k") + 1)
+    assert rows_of(copy.copy(made)) == [{"k": 1, "\ud800": 2, "n": 2}]
+    assert rows_of(made.drop("\ud800")) == [{"k": 1, "n": 2}]
+
+
 def test_types_that_do_not_join_are_refused_with_both_places(tmp_path):
     pq.write_table(pa.table({"k": [1]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"k": ["one"]}), tmp_path / "1.parquet")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from zephon.column_steps import can_name_a_column
 from zephon.errors import DataError
 from zephon.types import SampleBatch, StreamItem
 
@@ -29,17 +30,25 @@ def table_of(items: Iterable[StreamItem], known: Mapping[str, pa.DataType] = _NO
         column "value". The table shares no memory with the items.
 
     Raises:
-        DataError: the values of a field have no one Arrow type, or two fields one name.
+        DataError: the values of a field have no one Arrow type, two fields one name, or one a name
+            that is no UTF-8.
     """
     payloads: list[Any] = []
     for item in items:
         records = item.records if isinstance(item, SampleBatch) else (item,)
         payloads += [record.payload for record in records]
     rows = [row if isinstance(row, Mapping) else {"value": row} for row in payloads]
+    names = dict.fromkeys(name for row in rows for name in row) if rows else known
+    odd = next((name for name in map(str, names) if not can_name_a_column(name)), None)
+    if odd is not None:
+        raise DataError(
+            f"head: names of fields must be UTF-8 to stand in a table, got {odd!r}; drop the field "
+            "before, or iterate the pipeline to see the rows"
+        )
     if not rows:
         return pa.schema(list(known.items())).empty_table()
     columns: dict[str, pa.Array] = {}
-    for key in dict.fromkeys(name for row in rows for name in row):
+    for key in names:
         name = str(key)
         if name in columns:
             raise DataError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from zephon.column_steps import ColumnStep, renamed
+from zephon.column_steps import ColumnStep, can_name_a_column, renamed
 from zephon.errors import PlanError, nearest
 from zephon.expressions.given import Known
 
@@ -25,6 +25,9 @@ def rename_step(mapping: Mapping[str, str], fields: Known, complete: bool) -> Co
             f"rename: expected a mapping of old names to new ones, got {mapping!r}; pass "
             "{'old': 'new'}"
         )
+    odd = [name for pair in mapping.items() for name in pair if not can_name_a_column(name)]
+    if odd:
+        raise PlanError(f"rename: names must be UTF-8, got {odd[0]!r}; rename in map_transform")
     if not mapping:
         raise PlanError("rename: expected at least one name, got {}; pass {'old': 'new'}")
     step = ColumnStep("rename", names=tuple(mapping.items()))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from zephon.column_steps import ColumnStep, Expression
+from zephon.column_steps import ColumnStep, Expression, can_name_a_column
 from zephon.errors import PlanError, nearest
 from zephon.expressions.arrow_types import arrow_type, polars_type
 from zephon.expressions.choosing import chosen, outputs
@@ -57,7 +57,11 @@ def resolve(
             fits no types, looks past its row, calls Python, or gives no boolean to "filter"; or two
             give one name; or there is none.
     """
-    types = {name: None if dtype is None else polars_type(dtype) for name, dtype in fields}
+    types = {
+        name: None if dtype is None else polars_type(dtype)
+        for name, dtype in fields
+        if can_name_a_column(name)
+    }
     arrow = dict(fields)
 
     def reason(name: str) -> str:
@@ -101,7 +105,13 @@ def _expressions(
         else:
             yield _expression(call, each)
     for name, each in named.items():
-        yield _expression(call, each).alias(name)
+        yield _expression(call, each).alias(_sure_name(call, name))
+
+
+def _sure_name(call: str, name: str) -> str:
+    if not can_name_a_column(name):
+        raise PlanError(f"{call}: a name must be UTF-8, got {name!r}; read it with map_transform")
+    return name
 
 
 def _is_mask(given: Any) -> bool:
@@ -116,7 +126,7 @@ def _expression(call: str, given: Any) -> pl.Expr:
     if isinstance(given, pl.Expr):
         return given
     if isinstance(given, str) and call != "filter":
-        return pl.col(given)
+        return pl.col(_sure_name(call, given))
     wanted = "a Polars expression" if call == "filter" else "a Polars expression or a column's name"
     way_out = f"write one, {_EXAMPLE}"
     if isinstance(given, bool | np.bool_):

@@ -12,6 +12,7 @@ from typing import Any, cast, get_args, get_origin
 
 import pyarrow as pa
 
+from zephon.column_steps import can_name_a_column
 from zephon.errors import DatasetError, nearest
 from zephon.io.column_types import is_list, is_text, plain
 
@@ -81,10 +82,10 @@ def declared_types(dataset: str, schema: object) -> tuple[tuple[str, pa.DataType
         )
     found: dict[str, pa.DataType] = {}
     for name, given in pairs:
-        if not isinstance(name, str) or not name or name in found:
+        if not isinstance(name, str) or not name or name in found or not can_name_a_column(name):
             raise DatasetError(
-                f"dataset {dataset!r}: the names in schema must be texts, each there once, got "
-                f"{name!r}; name fields of the rows"
+                f"dataset {dataset!r}: the names in schema must be UTF-8 texts, each there once, "
+                f"got {name!r}; name fields of the rows"
             )
         found[name] = _type_of(given, f"dataset {dataset!r}: schema[{name!r}]")
     return tuple(sorted(found.items()))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 import pyarrow as pa
 
+from zephon.column_steps import can_name_a_column
 from zephon.io.column_types import joined
 from zephon.io.field_types import FoundType, TypesSeen
 from zephon.io.formats.line_blocks import LineBlocks
@@ -25,6 +26,8 @@ Types = dict[str, list[tuple[str, str, int]]]
 def summed(seen: SeenTypes) -> dict[str, list[tuple[str, int]]] | None:
     """Sum up what the rows of a file have; None if they have too many fields.
 
+    A field whose name no column can have is left out.
+
     >>> seen = SeenTypes(objects=False)
     >>> seen.look([{"n": None}, {"n": 1}, {"n": "x"}, {"n": 0.5}], 0)
     >>> summed(seen)
@@ -32,7 +35,9 @@ def summed(seen: SeenTypes) -> dict[str, list[tuple[str, int]]] | None:
     """
     if seen.too_many:
         return None
-    return {name: _summed(sights) for name, sights in seen.fields.items()}
+    return {
+        name: _summed(sights) for name, sights in seen.fields.items() if can_name_a_column(name)
+    }
 
 
 def joined_types(shards: Iterable[tuple[str, LineBlocks]]) -> Types | None:
