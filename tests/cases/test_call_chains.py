@@ -11,6 +11,7 @@ from tests.cases.chains import S, from_files, megatron, megatron_batch, titan, t
 from tests.properties.recipes import source, text_dataset
 from tests.written import dataset, pipeline, texts_to_tokens
 from zephon import Dataset, InMemoryShard, Pipeline
+from zephon.errors import PlanError
 
 PACKINGS = [
     ("wrap", None, None),
@@ -171,6 +172,29 @@ def test_rows_keep_what_holds_them(tokenizer_file, tensors, padding):
     for record in beside:
         for row in record.payload["packed_samples"]:
             assert {type(value) for value in row.values()} == {kind}
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [lambda p: p.pack_flat(6, algorithm="wrap"), lambda p: p.pack_sequences(6, algorithm="wrap")],
+    ids=["pack_flat", "pack_sequences that cuts"],
+)
+def test_a_kept_loss_mask_is_packed_or_the_call_fails(tokenizer_file, pack):
+    rows = [{**row, "loss_mask": [1] * 3} for row in SHORT]
+
+    def fitted(row):
+        return {**row, "loss_mask": [int(token > 2) for token in row["input_ids"]]}
+
+    kept = made(rows, tokenizer_file, preserve_upstream_payload=True)
+    with pytest.raises(PlanError, match="field 'loss_mask' must hold one number or boolean a toke"):
+        pack(kept)
+    documents = [
+        document
+        for record in pack(kept.map_transform(fitted))
+        for document in record.payload.get("packed_samples", [record.payload])
+    ]
+    assert documents
+    assert all(list(d["loss_mask"]) == [t > 2 for t in d["input_ids"]] for d in documents)
 
 
 def test_whole_documents_keep_their_row_and_cut_ones_their_tokens(tokenizer_file):

@@ -1,6 +1,7 @@
 """Which fields are packed with the tokens, by what is known of the data and by their first rows."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -43,14 +44,13 @@ def fetch(*datasets, complete=True, rows=9):
     )  # fmt: skip
 
 
-def find(below, *known, asked="auto", emit_positions=True, quiet=True):
+def find(below, *known, asked="auto", quiet=True, **how):
     datasets = {f"d{i}": each for i, each in enumerate(known)}
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore")
-        return find_aligned(
-            below, "input_ids", asked, "pack_flat", datasets, emit_positions=emit_positions
-        )
+        how = {"emit_positions": True, **how}
+        return find_aligned(below, "input_ids", asked, "pack_flat", datasets, **how)
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64", "float32", "float64", "bool"])
@@ -192,6 +192,25 @@ def test_made_tokens_have_nothing_beside_them():
     assert find(tokenize()).left_out == ()
     with pytest.raises(PlanError, match="names 'score', but tokenize makes the tokens"):
         find(below, asked=["score"])
+
+
+@pytest.mark.parametrize("kind", ["tokens", "numbers", "scalar", "text"])
+@pytest.mark.parametrize("name", ["loss_mask", "labels", "token_type_ids"])
+def test_what_says_which_tokens_are_trained_on_is_not_lost_beside_made_tokens(name, kind):
+    below = tokenize(fetch({"text": "text", "id": "scalar", name: kind}, {"text": "text"}))
+    kept = replace(below, preserve_upstream_payload=True)
+    with pytest.raises(PlanError, match=rf"field '{name}' must .* tokenize .* aligned_fields=\[\]"):
+        find(kept)
+    assert [n for n, _ in find(kept, asked=()).left_out] == ["text", "id", name]
+    assert find(kept, loses_fields=False).packed == ()  # documents keep all that they have
+    assert find(below).left_out == ()  # tokenize was not asked to keep it
+
+
+def test_a_mask_that_tokenize_makes_takes_the_place_of_the_data_s():
+    below = tokenize(
+        fetch({"text": "text", "attention_mask": "tokens"}), preserve_upstream_payload=True
+    )
+    assert [name for name, _ in find(below).left_out] == ["text"]
 
 
 def test_empty_datasets_do_not_count():

@@ -58,6 +58,7 @@ def find_aligned(
     datasets: Mapping[str, Probe],
     *,
     emit_positions: bool,
+    loses_fields: bool = True,
 ) -> Aligned:
     """Say which fields of the source are packed with the tokens, one value a token.
 
@@ -73,16 +74,18 @@ def find_aligned(
         call: that packs, for messages.
         datasets: of the components, by name; files are looked at only where a field may be packed.
         emit_positions: packing makes a field ``positions``.
+        loses_fields: a field that is not packed is lost, if only where a document is cut.
 
     Raises:
         PlanError: a name that was asked for is no such field of every dataset; or none was, and a
-            field of ``ALIGNED_FIELDS`` holds anything else, or ``loss_mask`` or ``labels`` is in
-            some datasets only; or the data have ``positions`` where packing makes them.
+            field of ``ALIGNED_FIELDS`` holds anything else, would be lost beside tokens that
+            tokenize makes, or is ``loss_mask`` or ``labels`` and in some datasets only; or the data
+            have ``positions`` where packing makes them.
         ShardError: a file cannot be read.
     """
     chosen, stated = _names(asked, call)
     if below.token_fields():
-        return _beside_made_tokens(below, chosen, call)
+        return _beside_made_tokens(below, chosen, call, loses_fields=loses_fields)
     if tokens_field in stated:
         raise PlanError(
             f"{call}: aligned_fields must name fields beside the tokens, got {tokens_field!r}, "
@@ -192,15 +195,26 @@ def _warn_of_lists(left_out: Sequence[tuple[str, str]], call: str) -> None:
     )
 
 
-def _beside_made_tokens(below: Node, chosen: tuple[str, ...] | None, call: str) -> Aligned:
+def _beside_made_tokens(
+    below: Node, chosen: tuple[str, ...] | None, call: str, *, loses_fields: bool
+) -> Aligned:
     made = below.token_fields()
+    beside = [name for name in below.outputs() if name not in made]
     reason = "tokenize makes the tokens, so no field of the data has one value a token"
     for name in chosen or ():
         if name not in made:
             raise PlanError(
-                f"{call}: aligned_fields names {name!r}, but {reason}; leave aligned_fields out"
+                f"{call}: aligned_fields names {name!r}, but {reason}; fit it to the tokens in a "
+                "map_transform after tokenize, or leave aligned_fields out"
             )
-    return Aligned((), tuple((name, reason) for name in below.outputs() if name not in made))
+    lost = next((name for name in beside if name in ALIGNED_FIELDS), None)
+    if chosen is None and lost is not None and loses_fields:
+        raise PlanError(
+            f"{call}: field {lost!r} must hold one number or boolean a token, but {reason}; fit it "
+            "to them in a map_transform after tokenize, or pass aligned_fields=[] to pack without "
+            "it"
+        )
+    return Aligned((), tuple((name, reason) for name in beside))
 
 
 def _field_names(components: Sequence[ReadComponent], stated: Mapping[str, str]) -> list[str]:

@@ -37,6 +37,7 @@ def packed_fields(
     datasets: Mapping[str, Probe],
     *,
     emit_positions: bool,
+    loses_fields: bool = True,
     measured: bool,
     payloads: object = None,
 ) -> PackedFields:
@@ -49,6 +50,7 @@ def packed_fields(
         call: which call, for messages.
         datasets: of the components, by name.
         emit_positions: the call makes a field ``positions``.
+        loses_fields: a field that is not packed is lost; see ``logical.pack.Pack``.
         measured: a function measures rows, so there need be no tokens.
         payloads: what becomes of a row's documents, where they stay apart.
 
@@ -74,7 +76,13 @@ def packed_fields(
         return PackedFields(tokens_field=None, aligned=(), passed_over=(), container="list")
     tokens_field = find_token_field(below, tokens_field, call)
     found = find_aligned(
-        below, tokens_field, aligned_fields, call, datasets, emit_positions=emit_positions
+        below,
+        tokens_field,
+        aligned_fields,
+        call,
+        datasets,
+        emit_positions=emit_positions,
+        loses_fields=loses_fields,
     )
     held = _containers(below, tokens_field, datasets)
     container = held.pop() if len(held) == 1 else None

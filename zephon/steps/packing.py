@@ -212,6 +212,7 @@ class PackingSteps(Description):
             node.call,
             probes,
             emit_positions=emit_positions,
+            loses_fields=node.loses_fields,
             measured=measured,
             payloads=payloads,
         )

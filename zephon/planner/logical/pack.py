@@ -109,6 +109,11 @@ class Pack(Node):
         """Whether rows may be shorter than ``max_length``."""
         return self.algorithm != "wrap" or self.max_sequences_per_bin is not None
 
+    @property
+    def loses_fields(self) -> bool:
+        """Whether fields that are not packed are lost: of all documents, or of those it cuts."""
+        return not self.keeps_payload() or self.algorithm in CUTTING
+
     def keeps_rows(self) -> bool:
         """Never: rows are made of several documents."""
         return False
