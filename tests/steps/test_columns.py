@@ -198,6 +198,25 @@ def test_a_name_that_no_column_can_have_is_left_to_functions(kind, tmp_path):
     assert rows_of(made.drop("\ud800")) == [{"k": 1, "n": 2}]
 
 
+@pytest.mark.parametrize("name", ["*", "^.*$", "^a$"])
+def test_a_field_whose_name_is_a_pattern_is_chosen_under_another_name(name, tmp_path):
+    pq.write_table(pa.table({name: [1, 3], "k": [2, 0]}), tmp_path / "0.parquet")
+    pipe = pipeline(Dataset.from_path("a", tmp_path))
+    every = pl.all()
+    for call in (
+        lambda: pipe.select(every),
+        lambda: pipe.select("k", every.exclude("k")),
+        lambda: pipe.filter(every > 0),
+        lambda: pipe.with_columns(every + 1),
+    ):
+        with pytest.raises(PlanError, match="takes for a pattern; rename the field before"):
+            call()
+    assert rows_of(copy.copy(pipe).filter(pl.col("k") > 0)) == [{name: 1, "k": 2}]
+    assert rows_of(pipe.rename({name: "n"}).filter(every < 3).select(every + 1)) == [
+        {"n": 2, "k": 3}
+    ]
+
+
 def test_types_that_do_not_join_are_refused_with_both_places(tmp_path):
     pq.write_table(pa.table({"k": [1]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"k": ["one"]}), tmp_path / "1.parquet")

@@ -49,7 +49,8 @@ def chosen(
         why: says that a type is not known, why, and what to do.
 
     Raises:
-        PlanError: it might choose a field that nobody knows, or whose type nobody knows.
+        PlanError: it might choose a field that nobody knows, or whose type nobody knows, or one
+            whose name is a pattern.
     """
     _check_unknown(call, expression, fields, why)
     schema = {name: dtype or pl.Null() for name, dtype in fields.items()}
@@ -73,6 +74,11 @@ def chosen(
         if leaves is None or wanted != _tried(expression, {name: schema[name] for name in reads}):
             reads = list(fields)
     for name in reads:
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise PlanError(
+                f"{call}: {shown(expression)} chooses field {name!r}, a name that Polars takes for "
+                "a pattern; rename the field before"
+            )
         if fields[name] is None:
             raise PlanError(f"{call}: {why(name)}")
     return tuple(reads)
