@@ -241,8 +241,11 @@ class Dataset:
         kinds = self.kinds_without_index()
         for name, found in self._indexed().items():
             kinds.setdefault(name, "other" if found.type is None else kind_of_type(found.type))
-        find = self.types.type_of
-        return tuple(Field(name, kind, find_type=find) for name, kind in kinds.items())
+        find, declared = self.types.type_of, dict(self.declared)
+        return tuple(
+            Field(name, kind, find_type=find, declared=name in declared)
+            for name, kind in kinds.items()
+        )
 
     def kinds_without_index(self) -> dict[str, str]:
         """Give the kinds of fields that were seen or declared: what may decide an order of rows."""

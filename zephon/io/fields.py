@@ -54,6 +54,7 @@ class Field:
     type: the one Arrow type in which every shard's values can be read; None: nobody knows, or
         there is none. Left out where ``find_type`` is given, it is found when it is asked for.
     find_type: gives the type of a field of this name.
+    declared: somebody said that it is there; then "a.b" may be field b inside the object a.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Field:
     find_type: Callable[[str], pa.DataType | None] | None = field(
         default=None, compare=False, repr=False
     )
+    declared: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.type is None and self.find_type is not None:
@@ -75,7 +77,7 @@ class Field:
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Field, (self.name, self.kind, self.type)
+        return Field, (self.name, self.kind, self.type, None, self.declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Column:
 
     path: a top-level name, or "a.b": field b inside the object a. A top-level column whose
         own name is "a.b" wins.
+    named: the path is a top-level name, whatever dots it has.
     kind: "text" (``TEXT``), "tokens" (``TOKENS``), or one of ``NUMBERS``: lists of values of that
         type, none of which is changed by it; booleans are read as bytes of 0 and 1.
     missing: what a row without the field means, "error" or "empty" ("" or []). A null is
@@ -119,6 +122,7 @@ class Column:
     missing: str = "error"
     without: tuple[str, ...] = ()
     values: pa.DataType | None = None
+    named: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in _TYPES and not (self.kind == "any" and self.values is not None):
@@ -219,7 +223,10 @@ def joined_fields(parts: Sequence[Sequence[Field]]) -> tuple[Field, ...]:
         found.setdefault(field_.name, []).append(field_)
     return tuple(
         Field(
-            name, merged_kind([each.kind for each in same]), find_type=partial(_joined_type, same)
+            name,
+            merged_kind([each.kind for each in same]),
+            find_type=partial(_joined_type, same),
+            declared=any(each.declared for each in same),
         )
         for name, same in found.items()
     )

@@ -90,6 +90,8 @@ def _any(value: Any, column: Column) -> Any:
 def _find(row: Mapping[str, Any], column: Column) -> Any:
     if column.path in row:
         return row[column.path]
+    if column.named:
+        return _ABSENT
     value: Any = row
     for name in column.path.split("."):
         if value is None:

@@ -156,7 +156,8 @@ def _needs(node: Columns) -> set[str]:
 
 
 def _any(field: Field) -> Column:
-    return Column(path=field.name, kind="any", missing="empty", values=field.type)
+    named = "." in field.name and not field.declared
+    return Column(path=field.name, kind="any", missing="empty", values=field.type, named=named)
 
 
 def _add(found: dict[tuple[str, str, str], Column], column: Column) -> None:

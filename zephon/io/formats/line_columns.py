@@ -218,6 +218,8 @@ def column_reader(column: Column, keys: list[str], names: dict[str, str]) -> Col
 
 def keys_of(column: Column) -> tuple[str, ...]:
     """Top-level keys that may hold a column: its whole path, and the first part of it."""
+    if column.named:
+        return (column.path,)
     return tuple(dict.fromkeys((column.path, column.path.split(".")[0])))
 
 

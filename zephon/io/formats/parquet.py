@@ -37,7 +37,7 @@ from zephon.io.formats.parquet_layouts import (
     schema_of,
     share_schemas,
 )
-from zephon.io.formats.parquet_schema import check_column, type_at, types_of_schemas
+from zephon.io.formats.parquet_schema import check_column, type_of, types_of_schemas
 from zephon.io.marks import FULL, MARK
 from zephon.io.shard import ListedBy, Shard, file_status
 from zephon.io.shards import Shards
@@ -92,7 +92,7 @@ class Parquet(FileFormat):
         for column in columns:
             for name, schema in there:
                 check_column(dataset, name, schema, column)
-            if there and all(type_at(schema, column.path) is None for _, schema in there):
+            if there and all(type_of(schema, column) is None for _, schema in there):
                 names = dict.fromkeys(name for _, schema in there for name in schema.names)
                 raise DatasetError(
                     f"dataset {dataset!r}: schema must name columns, got {column.path!r}, which no "

@@ -29,7 +29,7 @@ from zephon.io.formats.format import (
     held_bytes,
 )
 from zephon.io.formats.parquet_layouts import schema_of
-from zephon.io.formats.parquet_schema import type_at
+from zephon.io.formats.parquet_schema import type_of
 from zephon.io.formats.parquet_statistics import statistics_of
 from zephon.io.offsets import offsets_of
 from zephon.io.shard import Shard
@@ -57,7 +57,7 @@ class ParquetGroups(GroupReader):
         about = self._shards[shard]
         rows = int(about.group_rows[group])
         schema = schema_of(about)
-        present = [type_at(schema, column.path) is not None for column in self._columns]
+        present = [type_of(schema, column) is not None for column in self._columns]
         names = [column.path for column, here in zip(self._columns, present, strict=True) if here]
         names = list(dict.fromkeys(names))
         table = self._table(shard, group, names) if names or self._payload else pa.table({})

@@ -29,6 +29,13 @@ def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
     return dtype
 
 
+def type_of(schema: pa.Schema, column: Column) -> pa.DataType | None:
+    """Give the type that a schema has for a column; None if there is nothing to read."""
+    if column.named and column.path not in schema.names:
+        return None
+    return type_at(schema, column.path)
+
+
 def types_of_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> dict[str, FoundType]:
     """Join the types of columns over some schemas, each with the place that has it."""
     seen = TypesSeen()
@@ -50,19 +57,19 @@ def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) ->
     """
     where, path = f"dataset {dataset!r}, shard {shard!r}", column.path
     there = ", ".join(schema.names)
-    first = path if path in schema.names else path.split(".")[0]
+    first = path if column.named or path in schema.names else path.split(".")[0]
     if schema.names.count(first) > 1:
         raise DatasetError(
             f"{where}: column {first!r} must be there once, got {schema.names.count(first)} "
             f"columns of that name; rewrite the file with distinct names"
         )
-    bar = _bar(schema, path)
+    bar = None if column.named else _bar(schema, path)
     if bar and not (column.kind == "any" and pa.types.is_null(bar[1])):
         raise DatasetError(
             f"{where}: column {path!r} must lie in structs, got {bar[1]} at {bar[0]!r}; the "
             f"columns are {there}"
         )
-    dtype = type_at(schema, path)
+    dtype = type_of(schema, column)
     if dtype is None:
         if column.missing == "error" and column.kind != "any":
             raise DatasetError(

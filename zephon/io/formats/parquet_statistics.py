@@ -58,7 +58,7 @@ def statistics_of(
             read = _Leaf.of(footer, leaf, field)
             for about, into in told:
                 into[column.path] = _statistics(about, read, column.type)
-        elif not places and column.path.split(".")[0] not in schema.names:
+        elif not places and (column.named or column.path.split(".")[0] not in schema.names):
             for about, into in told:
                 into[column.path] = Statistics(None, None, about.num_rows, about.num_rows)
     return found

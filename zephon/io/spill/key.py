@@ -87,7 +87,7 @@ class GroupKey:
         """
         if self._text is None:
             identity, group, first_row, rows, columns, dataset, _ = self._fields
-            named = [[c.path, c.kind, c.missing, c.without, *_values(c)] for c in columns]
+            named = [[c.path, c.kind, c.missing, c.without, c.named, *_values(c)] for c in columns]
             parts = [CONTENT_VERSION, identity, _stamp(identity), group, first_row, rows, named]
             parts.append(dataset)
             self._text = json.dumps(parts, default=int).encode()
