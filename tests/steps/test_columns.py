@@ -217,6 +217,23 @@ def test_a_field_whose_name_is_a_pattern_is_chosen_under_another_name(name, tmp_
     ]
 
 
+@pytest.mark.parametrize("name", ["", "\0", "\0row", "0", "column_1"])
+def test_any_text_may_name_a_field(name, tmp_path):
+    pq.write_table(pa.table({name: [1, 3], "k": [2, 0]}), tmp_path / "0.parquet")
+    pipe = pipeline(Dataset.from_path("a", tmp_path))
+    odd = pl.col(name)
+    for build in (
+        lambda p: p.filter(odd > 2),
+        lambda p: p.with_columns(one=1 * odd, two=pl.lit(1)).filter(odd > 2).drop("one", "two"),
+        lambda p: p.rename({name: "n"}).filter(pl.col("n") > 2).rename({"n": name or "n"}),
+    ):
+        (row,) = rows_of(build(copy.copy(pipe)))
+        assert list(row.values()) == [3, 0]
+    if not name:
+        pipe.select(pl.col("", "k") * 2)
+        assert rows_of(pipe) == [{"": 2, "k": 4}, {"": 6, "k": 0}]
+
+
 def test_types_that_do_not_join_are_refused_with_both_places(tmp_path):
     pq.write_table(pa.table({"k": [1]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"k": ["one"]}), tmp_path / "1.parquet")

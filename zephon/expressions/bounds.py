@@ -239,7 +239,7 @@ def _false_of(expression: pl.Expr, bounds: pl.Series) -> NDArray[np.bool_]:
     if not len(bounds):
         return nothing
     try:
-        found = pl.DataFrame([bounds]).select_seq(expression).to_series()
+        found = bounds.to_frame().select_seq(expression).to_series()
     except _FAILURES:
         found = None
     if found is not None and len(found) == len(bounds):

@@ -19,7 +19,7 @@ def rename_step(mapping: Mapping[str, str], fields: Known, complete: bool) -> Co
         PlanError: ``mapping`` is no mapping of names, a field is not there, or two get one name.
     """
     if not isinstance(mapping, Mapping) or not all(
-        isinstance(name, str) and name for pair in mapping.items() for name in pair
+        isinstance(old, str) and isinstance(new, str) and new for old, new in mapping.items()
     ):
         raise PlanError(
             f"rename: expected a mapping of old names to new ones, got {mapping!r}; pass "

@@ -16,11 +16,11 @@ ROWS = 24
 
 def made_up(schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Make rows that repeat values, have nulls, and combine values of columns differently."""
-    columns = [
-        pl.Series(name, _cycled(_values(dtype), 1 + number % 6), dtype=dtype, strict=False)
+    columns = {
+        name: pl.Series(_cycled(_values(dtype), 1 + number % 6), dtype=dtype, strict=False)
         for number, (name, dtype) in enumerate(schema.items())
-    ]
-    return pl.DataFrame(columns) if columns else pl.DataFrame({"": [0] * ROWS})
+    }
+    return pl.DataFrame(columns or {"": [0] * ROWS})
 
 
 def _cycled(values: Sequence[Any], step: int) -> list[Any]:

@@ -25,8 +25,7 @@ from zephon.forks import polars_needed
 
 _Columns = Callable[[str], pl.Series]
 
-_ROW = "\0row"  # a column with a value a row, so that constants get as many
-_ZERO = pl.Series(_ROW, [0], dtype=pl.UInt8)
+_ZERO = pl.Series([0], dtype=pl.UInt8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,15 +244,17 @@ def evaluate(expressions: Sequence[Expression], rows: int, column: _Columns) -> 
 
 def _evaluated(expressions: Sequence[Expression], rows: int, column: _Columns) -> list[pl.Series]:
     names = dict.fromkeys(name for each in expressions for name in each.reads)
-    counted = _ZERO.new_from_index(0, rows)
-    frame = pl.DataFrame([counted, *(column(name) for name in names)])
+    counted = max(names, key=len, default="") + "\0"  # a name that no column has
+    # it has a value a row, so that constants get as many
+    frame = _ZERO.new_from_index(0, rows).alias(counted).to_frame()
+    frame = frame.hstack([column(name) for name in names])
     plain = [
         each.build().cast(_type(each)).alias(str(number))
         for number, each in enumerate(expressions)
         if not each.chooses
     ]
     # one after the other: the work is cut into tasks already
-    found = frame.select_seq(pl.col(_ROW), *plain)
+    found = frame.select_seq(pl.col(counted), *plain)
     several: dict[bytes, pl.DataFrame] = {}
     made = []
     for number, each in enumerate(expressions):
