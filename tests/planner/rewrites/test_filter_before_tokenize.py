@@ -46,6 +46,16 @@ def test_one_that_reads_tokens_stays():
     assert filter_before_tokenize(joined(plan, (short, small))) == joined(moved, (short,))
 
 
+def test_it_moves_past_filters_of_other_calls_that_stay():
+    plan = add(tokens(typed_fetch()), ("filter", SHORT), ("filter", SCORE > 1), ("filter", RAISES))
+    wanted = add(tokens(add_plain(("filter", SCORE > 1))), ("filter", SHORT), ("filter", RAISES))
+    assert filter_before_tokenize(plan) == wanted
+    assert filter_before_tokenize(wanted) is wanted
+    computed = {"n": pl.col("input_ids").list.len()}
+    plan = add(tokens(typed_fetch()), ("with_columns", computed), ("filter", SCORE > 1))
+    assert filter_before_tokenize(plan) is plan
+
+
 def test_one_that_may_raise_stays_behind_one_that_stays():
     plan, steps = steps_of(SHORT, RAISES)
     plan = joined(plan, steps)
