@@ -272,6 +272,24 @@ def test_components_of_no_weight_are_not_shown(here):
     assert not re.search(r"\bcode\b", text)
 
 
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        ({"global_batch_size": 8}, "each of more makes all rows of this rank again, and has"),
+        ({"canonical_replicas": 6}, "more share this rank's 6 lanes evenly, and each has"),
+    ],
+)
+def test_a_pipeline_for_a_loader_says_what_workers_cost(options, more):
+    pipe = packed(memory_budget="64mb", **options)
+    before = pipe.explain().splitlines()
+    pipe.to_torch_dataset()
+    added = [line for line in pipe.explain().splitlines() if line not in before]
+    assert added == [
+        "  to_torch_dataset: num_workers=0 is the fastest as a rule, and 1 keeps the trainer's "
+        f"interpreter free; {more} 64 MiB of its own"
+    ]
+
+
 def test_large_numbers_are_readable(here):
     lines("many", "a.jsonl", ['{"text": "x"}'] * 12_345)
     work = StaticMixtureWorkSource([Dataset.from_path("many", "many")], {"many": 1})

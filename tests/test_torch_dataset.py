@@ -1,11 +1,13 @@
 """A pipeline in torch's loaders: real workers by fork and spawn, states, and what is refused."""
 
 import copy
+import functools
 import io
 import os
 import pickle
 import subprocess
 import sys
+import warnings
 from contextlib import closing
 
 import polars as pl
@@ -217,6 +219,16 @@ def test_torch_distributed_checkpoint_holds_a_pipeline(as_dataset, tmp_path):
     again = make()
     dcp.load({"loader": again}, checkpoint_id=tmp_path)
     assert found + batches(again) == wanted
+
+
+def test_a_worker_runs_the_engine_itself_and_says_so():
+    """It is a daemonic process, which may have no child."""
+    make = functools.partial(packed, mtp_mode=True, **STEPS)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "options: mtp_mode")  # the worker inherits that
+        with pytest.raises(RuntimeWarning, match="mtp_mode=True has no effect in a daemonic proc"):
+            next(iter(loader_of(make(), 1)))
+    assert batches(loader_of(make(), 2)) == batches(packed(**STEPS))
 
 
 def test_workers_end_when_the_loader_is_left():

@@ -45,6 +45,7 @@ class Loading(Resuming):
 
     def __init__(self, work_source: WorkSource) -> None:
         super().__init__(work_source)
+        self._loads = False  # whether a loader may run it
         self._handed_out = 0  # batches of the run
         self._share: Share | None = None  # of a process that does not hand out all of its rank's
         self._elsewhere: Callable[[int], bool] | None = None  # whether other processes run it
@@ -64,6 +65,8 @@ class Loading(Resuming):
 
         Raises:
             MissingTorchError: torch is not installed.
+            PlanError, CoordinationError: this rank is to host the store where ranks meet, for all
+                of its workers, and cannot.
         """
         # Imported late: torch is optional, and takes a second.
         try:
@@ -75,7 +78,9 @@ class Loading(Resuming):
                 "to_torch_dataset: torch is needed and is not installed; pip install "
                 "'zephon[torch]', or iterate over the pipeline"
             ) from exc
-        self._runs()  # loaded now: workers that are forked need not do it again
+        # Loaded now: workers that are forked need not do it again.
+        self._runs().host_ranks(self._options)
+        self._loads = True
         return dataset_of(self, stateful=stateful)
 
     @property
@@ -206,6 +211,10 @@ class Loading(Resuming):
                 "state_dict(), or use num_workers=0"
             )
 
+    def _warn_of_ranks_apart(self) -> None:
+        if self._alone and self._engine is not None and self._engine.may_part:
+            self._runs().warn_of_ranks_apart(self._options)
+
     def _warn_of_dropped(self) -> None:
         warnings.warn(
             "map_batch: a batch was dropped, and workers hand batches out in turn: those that "
@@ -246,6 +255,7 @@ class WorkerRun:
         if share is not None:
             self._passed, self._every = share.passed, share.every
             self._items = iter(pipeline)
+            pipeline._warn_of_ranks_apart()
 
     def items(self) -> Iterator[StreamItem]:
         """Give the items of this worker's share."""

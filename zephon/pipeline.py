@@ -88,6 +88,7 @@ class Pipeline(Loading):
                         reading.budget,
                         runs.mean_row_bytes(self._source),
                     ),
+                    *([runs.worker_note(topology, reading.budget)] if self._loads else ()),
                     *runs.data_notes([c.dataset for c in self._source.components if c.read]),
                 ),
             ),

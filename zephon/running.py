@@ -13,15 +13,17 @@ from zephon.exec.parts import CHUNK_SIZE
 from zephon.exec.priming import cost_lines
 from zephon.exec.ranks import (
     can_meet,
+    host_ranks,
     open_ranks,
     refuse_without_coordinator,
+    warn_of_ranks_apart,
     warn_of_the_same_data,
 )
 from zephon.exec.reading import plan_reading
 from zephon.exec.recipe_changes import checked_words
 from zephon.exec.rows_after import seen_after
 from zephon.exec.session import open_engine, topology_of, waiting_state
-from zephon.exec.shares import resumed_share, share_of
+from zephon.exec.shares import resumed_share, share_of, worker_note
 from zephon.exec.state_parts import from_parts
 from zephon.planner.compiler import BARRIER_ROWS, compile_plan
 from zephon.planner.explain import RunFacts, explain_text
@@ -42,6 +44,7 @@ __all__ = [
     "from_any",
     "from_parts",
     "from_text",
+    "host_ranks",
     "lane_lines",
     "mean_row_bytes",
     "notes",
@@ -62,6 +65,8 @@ __all__ = [
     "topology_of",
     "validate_pipeline",
     "waiting_state",
+    "warn_of_ranks_apart",
     "warn_of_the_same_data",
+    "worker_note",
     "workers_of",
 ]

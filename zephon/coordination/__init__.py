@@ -5,8 +5,8 @@ to do it, ``store`` for the little that a place must offer to be met in, and the
 ``choosing`` says which of them a run's options mean. Nothing here knows what the bytes are.
 """
 
-from zephon.coordination.choosing import meet, running_ranks
+from zephon.coordination.choosing import host, meet, running_ranks
 from zephon.coordination.coordinator import Coordinator, Participant
 from zephon.coordination.store import Store
 
-__all__ = ["Coordinator", "Participant", "Store", "meet", "running_ranks"]
+__all__ = ["Coordinator", "Participant", "Store", "host", "meet", "running_ranks"]

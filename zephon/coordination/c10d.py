@@ -35,7 +35,7 @@ class C10dStore:
     def __init__(self, address: str, *, leads: bool, seconds: float) -> None:
         host, port = _place(address)
         self.told = f"aggregate_store='{SCHEME}{host}:{port}'"
-        self._store, self.passes = _connect(host, port, leads, seconds)
+        self._store, self.passes = _connect(host, port, leads, seconds, os.getpid())
         self._seconds = seconds
 
     def set(self, key: str, value: bytes) -> None:
@@ -104,8 +104,11 @@ def _place(address: str) -> tuple[str, int]:
 
 
 @cache
-def _connect(host: str, port: int, leads: bool, seconds: float) -> tuple[Any, bool]:
-    """Connect once a process; pipelines share it. Say whether it is hosted here, too."""
+def _connect(host: str, port: int, leads: bool, seconds: float, process: int) -> tuple[Any, bool]:
+    """Connect once a process; pipelines share it, but for forked ones: they would mix their words.
+
+    Say whether it is hosted here, too.
+    """
     # Imported late: torch is optional, and only this way to meet needs it here.
     try:
         from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]

@@ -57,6 +57,18 @@ def meet(
     return CollectiveRounds(None, participant.names, seconds)
 
 
+def host(aggregate_store: Any, participant: Participant, seconds: float) -> None:
+    """Let this process host a store that is named by its address, if its rank is to; else nothing.
+
+    Its children may end before others have read what is there.
+
+    Raises:
+        PlanError, CoordinationError: as ``meet``.
+    """
+    if isinstance(aggregate_store, str) and participant.rank == LEADER:
+        _store(None, aggregate_store, participant, seconds)
+
+
 def running_ranks() -> tuple[int, int] | None:
     """Give rank and world size of torch.distributed, if it runs in this process."""
     # Not imported here: where nobody has, nobody has started it.

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from zephon.coordination import Coordinator, Participant, meet, running_ranks
+from zephon.coordination import Coordinator, Participant, host, meet, running_ranks
 from zephon.errors import CheckpointError, CoordinationError
 from zephon.exec.checkpoint import from_any, from_bytes, to_bytes
 from zephon.exec.ends import Ends
@@ -76,6 +76,13 @@ def can_meet(options: RuntimeOptions) -> bool:
     return world > 1 and (named or running_ranks() == (rank, world))
 
 
+def host_ranks(options: RuntimeOptions) -> None:
+    """Host the store where ranks will meet, if that is this rank's to do."""
+    world, rank = options.coordination_identity()
+    if world > 1:
+        host(options.aggregate_store, Participant(rank, world), options.aggregate_timeout_s)
+
+
 def open_ranks(options: RuntimeOptions, topology: Topology, recipe: Mapping[str, Any]) -> Ranks:
     """Let the ranks of a job meet, by what options say or by a running torch.distributed.
 
@@ -123,6 +130,18 @@ def warn_of_the_same_data(options: RuntimeOptions) -> None:
         RuntimeWarning,
         stacklevel=3,  # whoever takes the first item
     )
+
+
+def warn_of_ranks_apart(options: RuntimeOptions) -> None:
+    """Warn where ranks would meet by torch.distributed, which a worker of a loader cannot."""
+    if can_meet(options):
+        warnings.warn(
+            "to_torch_dataset: ranks that meet by torch.distributed cannot do so in workers of a "
+            "DataLoader, and may end at different steps, since filters and packing make lanes "
+            "uneven; set aggregate_dir or aggregate_store='torch://', or use num_workers=0",
+            RuntimeWarning,
+            stacklevel=5,
+        )
 
 
 def refuse_without_coordinator(state: Mapping[str, Any], topology: Topology) -> None:

@@ -83,6 +83,22 @@ def resumed_share(
     return Share(passed=passed, every=workers)
 
 
+def worker_note(topology: Topology, budget: int) -> str:
+    """Say what workers of a loader cost.
+
+    Args:
+        topology: of the rank.
+        budget: bytes of the memory budget.
+    """
+    more = "each of more makes all rows of this rank again, and has"
+    if topology.global_batch_size is None:
+        more = f"more share this rank's {len(topology.own_lanes())} lanes evenly, and each has"
+    return (
+        "to_torch_dataset: num_workers=0 is the fastest as a rule, and 1 keeps the trainer's "
+        f"interpreter free; {more} {budget / (1 << 20):,.4g} MiB of its own"
+    )
+
+
 def busy(lanes: int, workers: int) -> int:
     """Count the workers that get lanes: the most of which each has as many.
 
