@@ -3,12 +3,14 @@
 import copy
 import itertools
 import threading
+import time
 
 import pytest
 
 from tests.properties.recipes import packed, rows, rows_of, source, two_datasets
 from zephon import Pipeline, SampleRecord
 from zephon.errors import ExecutionError
+from zephon.exec.gathering import Gathering
 
 WRAP = {"algorithm": "wrap"}
 
@@ -88,6 +90,30 @@ def test_a_changed_graph_ends_what_is_running(runner, change):
     assert [t.name for t in threading.enumerate() if t.name.startswith("zephon-pump")] == []
     with pytest.raises(ExecutionError):
         next(items)
+    assert rows(pipe) == rows(packed())
+
+
+def test_a_run_that_is_stopped_while_it_makes_a_batch_says_only_that(monkeypatch):
+    """Whatever it stumbles over then: its parts are taken away under it."""
+    pipe, inside = packed(runner="inline"), threading.Event()
+
+    def stumble(gathering, groups):
+        inside.set()
+        while not pipe._running._stopped:
+            time.sleep(0.001)
+        return {}[0]
+
+    def change():
+        inside.wait(30)
+        pipe._running.stop()
+
+    monkeypatch.setattr(Gathering, "together", stumble)
+    other = threading.Thread(target=change)
+    other.start()
+    with pytest.raises(ExecutionError, match="changed or restored while it was being iterated"):
+        next(iter(pipe))
+    other.join()
+    monkeypatch.undo()
     assert rows(pipe) == rows(packed())
 
 

@@ -142,9 +142,9 @@ class Pipeline(Loading):
                 elif self._share is not None:
                     self._warn_of_dropped()
         finally:
-            rows.close()
             if self._running is engine:
                 self._running = None
+            rows.close()
 
     def head(self, n: int = 8) -> pa.Table:
         """Run now, from the beginning, and give the first rows as an Arrow table.

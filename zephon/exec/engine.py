@@ -10,7 +10,6 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -159,8 +158,8 @@ class Engine:
                 self._check()
                 yield together
             self._check()
-        except CancelledError:
-            self._check()
+        except Exception:
+            self._check()  # once it is stopped, parts of it are gone wherever it was
             raise
         finally:
             self.close()
