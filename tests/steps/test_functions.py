@@ -196,6 +196,7 @@ class Yielding:
         (lambda p: p.map_transform(len, placement="remote"), ValueError, "not there yet"),
         (lambda p: p.decode_text(encoding="utf-9"), ValueError, "turns bytes into text"),
         (lambda p: p.decode_text(errors="strct"), ValueError, "did you mean 'strict'"),
+        (lambda p: p.decode_text(encoding="undefined"), ValueError, "turns bytes into text"),
         (lambda p: p.decode_text(encoding="hex"), ValueError, "encoding must be one by which"),
         (lambda p: p.decode_text(encoding="rot13"), ValueError, "turns bytes into text, got 'rot1"),
         (lambda p: p.decode_text(encoding="base64"), ValueError, "use 'utf-8' or 'latin-1'"),

@@ -228,7 +228,7 @@ def _names(call: str, fields: object) -> tuple[str, ...]:
 def _check_encoding(encoding: object) -> None:
     try:
         b"a".decode(encoding)  # pyright: ignore[reportArgumentType]
-    except UnicodeError:
+    except UnicodeDecodeError:
         return  # of wide units: it is known
     except (LookupError, TypeError, ValueError):  # also of what turns no bytes into text, as "hex"
         raise PlanError(
