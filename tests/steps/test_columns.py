@@ -234,6 +234,12 @@ def test_any_text_may_name_a_field(name, tmp_path):
         assert rows_of(pipe) == [{"": 2, "k": 4}, {"": 6, "k": 0}]
 
 
+def test_what_polars_computes_only_beside_other_rows_is_refused(tmp_path):
+    pq.write_table(pa.table({"s": [None, {"a": 1}]}), tmp_path / "0.parquet")
+    with pytest.raises(PlanError, match="does not fit the fields s: cannot compare string"):
+        pipeline(Dataset.from_path("a", tmp_path)).filter(pl.col("s").cast(pl.Float32) >= "a")
+
+
 def test_types_that_do_not_join_are_refused_with_both_places(tmp_path):
     pq.write_table(pa.table({"k": [1]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"k": ["one"]}), tmp_path / "1.parquet")

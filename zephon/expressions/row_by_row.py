@@ -84,6 +84,9 @@ def check_rows(
                 for nulls in ([], [None]):  # what cannot be computed even of these
                     few = pl.DataFrame(dict.fromkeys(schema, nulls), schema=dict(schema))
                     few.select(expression)
+            if alike and _computed(rows[:0], expression) is None:
+                # by whether a value is there it is of another type, so all nulls would raise too
+                pl.DataFrame(schema=dict(schema)).select(expression)
     if alike is False or (alike is None and not sure):
         raise _not_by_row(call, expression, expression)
 
