@@ -2,9 +2,10 @@
 
 No clock is needed, and nothing that lies there is trusted. Each rank says hello with a number of
 its own that was drawn just now; the leader answers with a space of keys, drawn just now too, and
-with the numbers that it saw; and a rank goes there only where its own number was seen. So leftovers
-of earlier runs, larger or smaller, are never read as parts of this one. Who finds its hello taken
-over by somebody else refuses: two jobs use one place.
+with the numbers that it saw; a rank goes there only where its own number was seen, and stays where
+the leader at last names all that came. So leftovers of earlier runs, larger or smaller, are never
+read as parts of this one, and no rank is there twice. Who finds its hello taken over by somebody
+else refuses: two jobs use one place.
 """
 
 from __future__ import annotations
@@ -51,45 +52,56 @@ def _lead(store: Store, who: Participant, space: str, seconds: float, mine: str)
     """Draw a space of keys, and tell all who say hello of it until all have come there."""
     job = secrets.token_hex(8)
     told: list[str] | None = None
-    came: set[int] = {LEADER}
+    came: dict[int, str] = {LEADER: mine}
 
-    def look() -> str | None:
+    def look() -> list[str] | None:
         nonlocal told
-        seen = [_said(store, space, rank) for rank in range(who.size)]
-        _refuse_other(store, who, mine, seen[LEADER])
+        seen = [_said(store, _hello(space, rank)) for rank in range(who.size)]
+        for rank, number in came.items():
+            _refuse_other(store, who, rank, number, seen[rank])
         if seen != told:
             written = msgspec.msgpack.encode(_Session(job, seen))
             store.set(f"{space}/session", written)
             told = seen
-        for rank in range(who.size):
-            if rank not in came and store.get(_came(space, job, rank)) is not None:
-                came.add(rank)
-        return f"{space}/{job}" if len(came) == who.size else None
+        for rank, number in enumerate(seen):
+            if number and rank not in came and _said(store, _came(space, job, rank)) == number:
+                came[rank] = number
+        return seen if len(came) == who.size else None
 
     def missing() -> str:
         gone = [rank for rank in range(who.size) if rank not in came]
         return f"options: {who.told(gone)} did not come"
 
     found = awaited(store, look, seconds, missing)
+    store.set(f"{space}/{job}/all", msgspec.msgpack.encode(_Session(job, found)))
     store.drop(_came(space, job, rank) for rank in range(1, who.size))
-    return found
+    return f"{space}/{job}"
 
 
 def _follow(store: Store, who: Participant, space: str, seconds: float, mine: str) -> str:
-    """Wait for the answer to the own hello; go where it says."""
+    """Wait for the answer to the own hello; go where it says, and stay if named among all."""
+    rank = who.rank
 
     def look() -> str | None:
         session = _read(store.get(f"{space}/session"))
-        if session is not None and session.seen[who.rank : who.rank + 1] == [mine]:
+        if session is not None and session.seen[rank : rank + 1] == [mine]:
             return session.job
-        _refuse_other(store, who, mine, _said(store, space, who.rank))
+        _refuse_other(store, who, rank, mine, _said(store, _hello(space, rank)))
+        return None
+
+    def stay() -> bool | None:
+        named = _read(store.get(f"{space}/{job}/all"))
+        if named is not None:
+            _refuse_other(store, who, rank, mine, named.seen[rank])
+            return True
         return None
 
     def missing() -> str:
         return f"options: {who.name(LEADER)}, which leads, did not come"
 
     job = awaited(store, look, seconds * GRACE, missing)
-    store.set(_came(space, job, who.rank), b"1")
+    store.set(_came(space, job, rank), mine.encode())
+    awaited(store, stay, seconds * GRACE, missing)
     return f"{space}/{job}"
 
 
@@ -101,8 +113,8 @@ def _came(space: str, job: str, rank: int) -> str:
     return f"{space}/{job}/came/{rank}"
 
 
-def _said(store: Store, space: str, rank: int) -> str:
-    return (store.get(_hello(space, rank)) or b"").decode("ascii", "replace")
+def _said(store: Store, key: str) -> str:
+    return (store.get(key) or b"").decode("ascii", "replace")
 
 
 def _read(value: bytes | None) -> _Session | None:
@@ -112,10 +124,10 @@ def _read(value: bytes | None) -> _Session | None:
         return None  # of another release: this job's comes
 
 
-def _refuse_other(store: Store, who: Participant, mine: str, said: str) -> None:
-    if said != mine:
+def _refuse_other(store: Store, who: Participant, rank: int, number: str, said: str) -> None:
+    if said != number:
         raise CoordinationError(
-            f"options: another process says that it is {who.name(who.rank)} in {store.told}; two "
-            "jobs meet there, or two ranks have one global_rank: give each job a run_id of its "
-            "own, and each rank its number"
+            f"options: another process says that it is {who.name(rank)} in {store.told}; two jobs "
+            "meet there, or two ranks have one global_rank: give each job a run_id of its own, and "
+            "each rank its number"
         )

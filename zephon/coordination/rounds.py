@@ -57,7 +57,8 @@ class StoreRounds:
         self._seconds = seconds
         self._number = 0
         self._space = find_each_other(store, participant, space, seconds)
-        self._old: list[str] = []  # what may go once all ranks are known to have read it
+        # What may go once all ranks are known to have read it.
+        self._old = [f"{self._space}/all"]
 
     def round(self, name: str, make: Make, unite: Unite) -> bytes:
         """Meet; see ``Coordinator``."""
