@@ -87,7 +87,7 @@ def handed_out(out):
 
 
 def states(printed):
-    return set(re.findall(r"state (\w+)", printed))
+    return set(re.findall(r"state ([0-9a-f]{64})", printed))
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def run(pipe):
             found += rows_of(batch)
     except DataError as raised:
         error = str(raised)
-    return found, error, pipe.checkpoint()
+    return found, error, pipe.checkpoint(scope="local")
 
 
 @pytest.fixture(scope="module")

@@ -47,8 +47,9 @@ class Data:
     def total(self):
         return int(self.counts().sum())
 
-    def mean_row_bytes(self):
-        return int(self.raw_bytes().sum()) / self.total()
+    def mean_row_bytes(self, shards=None):
+        which = slice(None) if shards is None else shards
+        return int(self.raw_bytes()[which].sum()) / int(self.counts()[which].sum())
 
     def mean_group_bytes(self):
         return int(self.raw_bytes().sum()) / sum(len(shard.group_rows) for shard in self.shards)

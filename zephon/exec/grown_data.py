@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.errors import CheckpointError, NotYetError
+from zephon.errors import CheckpointError, NotYetError, told
 from zephon.exec.block import Known
 from zephon.exec.data_changes import Recorded, shards_of
 from zephon.exec.edits import Edit, Growth
@@ -36,12 +36,23 @@ def known_shards(recorded: Recorded, dataset: Dataset) -> NDArray[np.bool_]:
 
 
 def grown_datasets(recorded: Mapping[str, Recorded], datasets: Mapping[str, Dataset]) -> set[str]:
-    """Name the datasets that have shards which their recorded manifests do not tell of."""
-    return {
-        name
-        for name, dataset in datasets.items()
-        if name in recorded and not known_shards(recorded[name], dataset).all()
-    }
+    """Name the datasets that have shards which their recorded manifests do not tell of.
+
+    Raises:
+        CheckpointError: what was recorded is damaged.
+    """
+    grown = set[str]()
+    for name in datasets.keys() & recorded.keys():
+        try:
+            known = known_shards(recorded[name], datasets[name])
+        except (TypeError, ValueError, KeyError) as exc:
+            raise CheckpointError(
+                f"restore: what the checkpoint says of the shards of {name!r} is damaged: "
+                f"{told(exc)}; restore an earlier one"
+            ) from exc
+        if not known.all():
+            grown.add(name)
+    return grown
 
 
 def shards_at_first(
