@@ -145,7 +145,8 @@ def _training(pipeline: Pipeline, barrier: Any) -> list[float]:
     items = iter(pipeline)
     steps = 0
     end = time.perf_counter()
-    for steps, _ in enumerate(islice(items, STEPS), 1):  # noqa: B007 - counted
+    for _ in islice(items, STEPS):
+        steps += 1
         end = max(end + STEP_SECONDS, time.perf_counter())
         time.sleep(max(end - time.perf_counter(), 0))
         barrier()

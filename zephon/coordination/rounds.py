@@ -15,12 +15,9 @@ from zephon.coordination.coordinator import (
     different_calls,
     other_rank_failed,
 )
-from zephon.coordination.finding import find_each_other
+from zephon.coordination.finding import GRACE, find_each_other
 from zephon.coordination.store import Store, awaited
 from zephon.errors import CoordinationError
-
-_GRACE = 1.25
-"""How much longer than the leader the others wait, so that they hear of whom it missed."""
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -70,7 +67,7 @@ class StoreRounds:
         answer = awaited(
             self._store,
             lambda: self._store.get(f"{at}/answer"),
-            self._seconds * _GRACE,
+            self._seconds * GRACE,
             lambda: f"{name}: {self.participant.name(LEADER)}, which leads, did not answer",
         )
         if self._store.passes:

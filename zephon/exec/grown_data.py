@@ -31,8 +31,8 @@ def known_shards(recorded: Recorded, dataset: Dataset) -> NDArray[np.bool_]:
     shards, names = shards_of(recorded), dataset.shards.names
     if shards is None:
         return np.arange(len(names)) < int(dict(recorded)["shards"])
-    told = {name for name, *_ in shards}
-    return np.fromiter((name in told for name in names.to_pylist()), bool, len(names))
+    recorded_names = {name for name, *_ in shards}
+    return np.fromiter((name in recorded_names for name in names.to_pylist()), bool, len(names))
 
 
 def grown_datasets(recorded: Mapping[str, Recorded], datasets: Mapping[str, Dataset]) -> set[str]:
