@@ -80,6 +80,7 @@ class Format(ABC):
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     lists_in: ClassVar[str | None]  # what rows hold lists of numbers in; None: each its own
+    pads_objects: ClassVar[bool]  # an object has all keys that others of its column have, as null
 
     @abstractmethod
     def count(self, dataset: str, path: Path) -> Shard:

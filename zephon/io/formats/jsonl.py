@@ -52,6 +52,7 @@ class Jsonl(FileFormat):
     kind = "jsonl"
     suffixes = (".jsonl", ".jsonl.gz", ".jsonl.zst")
     lists_in = "list"
+    pads_objects = False
     entry_type = LineEntry
     layout_types = LAYOUT_TYPES
 

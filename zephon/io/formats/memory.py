@@ -42,6 +42,7 @@ class Memory(Format):
     kind = "in_memory"
     suffixes = ()
     lists_in = None  # as the user has them
+    pads_objects = False
 
     def count(self, dataset: str, path: Path) -> Shard:
         """Refuse: rows in memory have no path."""

@@ -51,6 +51,7 @@ class Parquet(FileFormat):
     kind = "parquet"
     suffixes = (".parquet",)
     lists_in = "np"
+    pads_objects = True
     entry_type = ParquetEntry
     layout_types = LAYOUT_TYPES
     counts_quickly = True
