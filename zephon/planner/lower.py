@@ -19,6 +19,7 @@ from zephon.planner.logical import (
     EnsureMixture,
     ExpandChat,
     Fetch,
+    MakesTokens,
     MapTransform,
     Materialize,
     Node,
@@ -110,7 +111,7 @@ def _segment_steps(section: Section, flow: Flow, layout: RowLayout) -> Iterator[
     rows = _RowForm(section)
     for number, (node, given) in enumerate(zip(steps, flow.given, strict=True)):
         if given.made:
-            keep = given.rows_after or not isinstance(node, Tokenize | Pack)
+            keep = given.rows_after or not isinstance(node, MakesTokens | Pack)
             yield TypeColumns(columns=given.made, keep_payload=keep), 1
         match node:
             case Fetch():
@@ -155,22 +156,24 @@ class _RowForm:
     """What earlier steps made as columns, beside whole rows, as a row shows it."""
 
     def __init__(self, section: Section) -> None:
-        self._tokenize: Tokenize | None = None
+        self._tokens: MakesTokens | None = None
 
     def past(self, node: Node) -> None:
         """Go past a step."""
-        if isinstance(node, Tokenize):
-            self._tokenize = node
+        if isinstance(node, MakesTokens):
+            self._tokens = node
         elif node.takes_rows:
-            self._tokenize = None
+            self._tokens = None
 
     def form(self) -> dict[str, Any]:
         """Give the fields of a step that looks at whole rows."""
-        node = self._tokenize
+        node = self._tokens
+        if node is None:
+            return {"token_fields": (), "masks": (), "container": "list"}
         return {
-            "token_fields": () if node is None else ("input_ids", *_kept_mask(node)),
-            "masks": () if node is None else _implied_mask(node),
-            "container": "list" if node is None else node.return_tensors or "list",
+            "token_fields": ("input_ids", *(name for name, _ in node.written())),
+            "masks": node.implied(),
+            "container": node.held_in(),
         }
 
 
@@ -306,39 +309,31 @@ def _tokenize(node: Tokenize, field: str) -> TokenizeColumn:
         truncation=node.truncation,
         split_long_samples=node.split_long_samples,
         padding=node.padding,
-        keep_mask=bool(_kept_mask(node)),
+        keep_mask=bool(node.written()),
         keep_payload=node.preserve_upstream_payload,
     )
 
 
-def _kept_mask(node: Tokenize) -> tuple[str, ...]:
-    return ("attention_mask",) if node.add_attention_mask and not node.mask_implied else ()
-
-
-def _implied_mask(node: Tokenize) -> tuple[str, ...]:
-    return ("attention_mask",) if node.add_attention_mask and node.mask_implied else ()
-
-
 def _layout(section: Section, flow: Flow) -> RowLayout:
     steps = list(section.steps)
-    tokenize = next((n for n in reversed(steps) if n.takes_rows or isinstance(n, Tokenize)), None)
-    tokenize = tokenize if isinstance(tokenize, Tokenize) else None
+    made = next((n for n in reversed(steps) if n.takes_rows or isinstance(n, MakesTokens)), None)
+    made = made if isinstance(made, MakesTokens) else None
     pack = next((n for n in steps if isinstance(n, Pack)), None)
-    aligned = () if tokenize is None else _kept_mask(tokenize)
-    kinds = ("int32",) * len(aligned)
-    container = "list" if tokenize is None else tokenize.return_tensors or "list"
-    tokens_field = None if tokenize is None else "input_ids"
+    written = () if made is None else made.written()
+    aligned, kinds = tuple(name for name, _ in written), tuple(kind for _, kind in written)
+    container = "list" if made is None else made.held_in()
+    tokens_field = None if made is None else "input_ids"
     if pack is not None:
         tokens_field = pack.tokens_field
         aligned += tuple(column.path for column in pack.aligned)
         kinds += tuple(column.kind for column in pack.aligned)
-        container = container if tokenize is not None else pack.container
+        container = container if made is not None else pack.container
     flat = pack if isinstance(pack, PackFlat) else None
     return RowLayout(
         tokens_field=tokens_field,
         aligned=aligned,
         aligned_kinds=kinds,
-        masks=() if tokenize is None else _implied_mask(tokenize),
+        masks=() if made is None else made.implied(),
         positions=flat is not None and flat.emit_positions,
         packing="none" if pack is None else "sequences" if flat is None else "flat",
         max_length=None if pack is None or pack.measure() is not None else pack.max_length,
@@ -349,5 +344,5 @@ def _layout(section: Section, flow: Flow) -> RowLayout:
         payload=(bool(flow.given) and flow.given[-1].rows_after) or not flow.given,
         metas=section.of_records or any(node.makes_metas for node in steps),
         container=container,
-        pad_to_longest=tokenize is not None and tokenize.padding == "longest" and pack is None,
+        pad_to_longest=isinstance(made, Tokenize) and made.padding == "longest" and pack is None,
     )

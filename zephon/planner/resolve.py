@@ -13,7 +13,7 @@ from zephon.io.fields import Column, merged_kind
 from zephon.ops import DomainGroups
 from zephon.planner.aligned import Probe, find_aligned
 from zephon.planner.checks import check_reads
-from zephon.planner.logical import Fetch, Node, ReadComponent, Tokenize
+from zephon.planner.logical import Fetch, MakesTokens, Node, ReadComponent
 from zephon.planner.logical.pack import Pack
 from zephon.planner.tree import top_first
 
@@ -132,8 +132,8 @@ def find_token_field(below: Node, asked: str, call: str = "pack_flat") -> str:
 def _containers(below: Node, tokens_field: str, datasets: Mapping[str, Probe]) -> set[str]:
     """Say what rows of tokens are held in before they are packed: "list", "tuple", "np", "pt"."""
     for node in top_first(below):
-        if isinstance(node, Tokenize):
-            return {node.return_tensors or "list"}
+        if isinstance(node, MakesTokens):
+            return {node.held_in()}
     used = {c.dataset for c in _components(below) if c.rows}
     return {datasets[name].held_in(tokens_field) for name in used}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zephon.errors import PlanError
-from zephon.planner.logical import EnsureMixture, Node, Tokenize
+from zephon.planner.logical import EnsureMixture, MakesTokens, Node, Tokenize
 from zephon.planner.tree import source_first
 from zephon.work.source import WorkSource
 from zephon.work.static_mixture import StaticMixtureWorkSource
@@ -20,7 +20,7 @@ def check_mixing(top: Node, source: WorkSource) -> None:
         PlanError: names the step and what to do.
     """
     steps = source_first(top)
-    tokenize = next((i for i, n in enumerate(steps) if isinstance(n, Tokenize)), 0)
+    tokenize = next((i for i, n in enumerate(steps) if isinstance(n, MakesTokens)), 0)
     early = next((n for n in steps[:tokenize] if n.reorders), None)
     if source.mixture_unit == "tokens" and early is not None:
         raise PlanError(
@@ -68,7 +68,7 @@ def check_measures(top: Node) -> None:
                 f"{node.call}: an earlier {other.call} weighs rows by something else, and a row "
                 "has one weight; pass the same weight_by to both, or 'auto' or 'samples' to one"
             )
-        if any(isinstance(between, Tokenize) for between in steps[first:number]):
+        if any(isinstance(between, MakesTokens) for between in steps[first:number]):
             raise PlanError(
                 f"{node.call}: an earlier {other.call} weighs rows as they are before tokenize, "
                 "and a row has one weight; pass weight_by='auto' or 'samples' to one of them"

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from zephon.column_steps import ColumnStep, Expression, changed_by
 from zephon.errors import OptimizerError
 from zephon.planner.dataflow import flow_of
-from zephon.planner.logical import Columns, Fetch, MapTransform, Node, Tokenize
+from zephon.planner.logical import Columns, Fetch, MakesTokens, MapTransform, Node
 from zephon.planner.physical import PhysicalNode, Segment
 from zephon.planner.sections import sections_of
 from zephon.planner.tree import source_first
@@ -119,7 +119,7 @@ def _filters(steps: Sequence[Node]) -> Counter[tuple[Expression, tuple[int, ...]
         elif node.takes_rows:
             number += len(node.functions) if isinstance(node, MapTransform) else 1
             others, changed = number, {}
-        elif isinstance(node, Tokenize):
+        elif isinstance(node, MakesTokens):
             number += 1
             changed |= dict.fromkeys(node.token_fields(), number)
     return found

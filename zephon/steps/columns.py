@@ -113,7 +113,7 @@ class ColumnSteps(Description):
                 step = expressions.expression_step(
                     call, given, known, complete, self._why_unknown, named
                 )
-        if any(isinstance(node, logical.Tokenize) for node in top_first(below)):
+        if any(isinstance(node, logical.MakesTokens) for node in top_first(below)):
             _only_filters(call)
         made, complete = expressions.after(step, known, complete)
         fields = tuple(Field(name, _kind(name, dtype, below), dtype) for name, dtype in made)

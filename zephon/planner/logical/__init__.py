@@ -21,7 +21,7 @@ from zephon.planner.logical.node import Measure, Node
 from zephon.planner.logical.pack import PackFlat, PackSequences
 from zephon.planner.logical.read import Fetch, Prefetch, ReadComponent
 from zephon.planner.logical.reorder import EnsureMixture, Shuffle
-from zephon.planner.logical.tokenize import Tokenize
+from zephon.planner.logical.tokenize import MakesTokens, Tokenize
 
 __all__ = [
     "Batch",
@@ -32,6 +32,7 @@ __all__ = [
     "ExpandChat",
     "Fetch",
     "InPython",
+    "MakesTokens",
     "MapBatch",
     "MapTransform",
     "Materialize",

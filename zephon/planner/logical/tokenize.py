@@ -14,7 +14,51 @@ PADDINGS = ("none", "longest", "max_length")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokenize(Node):
+class MakesTokens(Node):
+    """After this step, rows have tokens in ``input_ids``, and perhaps columns aligned with them."""
+
+    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "tokenizer", "tokenizer_id"})
+    tokenizer: object | None = None
+    tokenizer_id: str | None = None
+    preserve_upstream_payload: bool = False
+
+    def held_in(self) -> str:
+        """What records hold tokens in: "list", "np" or "pt"."""
+        raise NotImplementedError
+
+    def written(self) -> tuple[tuple[str, str], ...]:
+        """Columns beside the ids that are built, each a name and a kind of ``zephon.io.fields``."""
+        raise NotImplementedError
+
+    def implied(self) -> tuple[str, ...]:
+        """Fields that are 1 on every token, so that no column of them is built."""
+        return ()
+
+    def keeps_payload(self) -> bool:
+        """Only when asked to."""
+        return self.preserve_upstream_payload
+
+    def token_fields(self) -> tuple[str, ...]:
+        """The ids, what is written beside them, and what is implied."""
+        return ("input_ids", *(name for name, _ in self.written()), *self.implied())
+
+    def fields(self) -> tuple[Field, ...]:
+        """Token fields, after the kept payload."""
+        made = {"input_ids": Field("input_ids", "tokens", TOKENS)}
+        for name, kind in self.written():
+            what = "tokens" if kind == "int32" else "numbers"
+            made[name] = Field(name, what, Column(name, kind).type)
+        made |= {name: Field(name, "tokens", TOKENS) for name in self.implied()}
+        below = super(MakesTokens, self).fields() if self.preserve_upstream_payload else ()
+        return (*(field for field in below if field.name not in made), *made.values())
+
+    def knows_all_fields(self) -> bool:
+        """Where nothing else is kept."""
+        return not self.preserve_upstream_payload or super(MakesTokens, self).knows_all_fields()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenize(MakesTokens):
     """Encode a text field; a document longer than ``max_length`` may become several rows.
 
     mask_implied: the attention mask follows from lengths alone, so no column of it is built.
@@ -22,9 +66,6 @@ class Tokenize(Node):
 
     call: ClassVar[str] = "tokenize"
     how: ClassVar[frozenset[str]] = frozenset({"parallelism", "use_fast", "mask_implied"})
-    told_elsewhere: ClassVar[frozenset[str]] = frozenset({"input", "tokenizer", "tokenizer_id"})
-    tokenizer: object | None
-    tokenizer_id: str | None
     field: str
     missing_field: str = "error"
     add_attention_mask: bool = True
@@ -35,7 +76,6 @@ class Tokenize(Node):
     split_long_samples: bool = False
     split_special_tokens: bool = False
     use_fast: bool = True
-    preserve_upstream_payload: bool = False
     special_tokens: str = "bos_eos"
     bos_token_id: int | None = None
     eos_token_id: int | None = None
@@ -109,20 +149,17 @@ class Tokenize(Node):
         """The text column."""
         return (Column(path=self.field, kind="text", missing=self.missing_field),)
 
-    def keeps_payload(self) -> bool:
-        """Only when asked to."""
-        return self.preserve_upstream_payload
+    def held_in(self) -> str:
+        """Lists, unless other containers are asked for."""
+        return self.return_tensors or "list"
 
-    def token_fields(self) -> tuple[str, ...]:
-        """The ids, and their mask if it is asked for."""
-        return ("input_ids", "attention_mask") if self.add_attention_mask else ("input_ids",)
+    def written(self) -> tuple[tuple[str, str], ...]:
+        """The attention mask, where it has zeros."""
+        return (("attention_mask", "int32"),) if self._has_mask(implied=False) else ()
 
-    def fields(self) -> tuple[Field, ...]:
-        """Token fields, after the kept payload."""
-        made = {name: Field(name, "tokens", TOKENS) for name in self.token_fields()}
-        below = super(Tokenize, self).fields() if self.preserve_upstream_payload else ()
-        return (*(field for field in below if field.name not in made), *made.values())
+    def implied(self) -> tuple[str, ...]:
+        """The attention mask, where it has none."""
+        return ("attention_mask",) if self._has_mask(implied=True) else ()
 
-    def knows_all_fields(self) -> bool:
-        """Where nothing else is kept."""
-        return not self.preserve_upstream_payload or super(Tokenize, self).knows_all_fields()
+    def _has_mask(self, *, implied: bool) -> bool:
+        return self.add_attention_mask and self.mask_implied == implied
