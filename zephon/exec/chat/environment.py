@@ -1,0 +1,180 @@
+"""The Jinja environment of chat templates: immutable, counted, and with what transformers gives.
+
+What a template reaches is what ``methods.py``, ``filters.py`` and ``functions.py`` list; every
+call passes here. This module loads Jinja; import it late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import BuiltinMethodType, MethodType
+from typing import Any
+
+from jinja2 import Template, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Joiner, Namespace
+
+from zephon.exec.chat.budget import DEEPEST_CALL, TemplateFault
+from zephon.exec.chat.conditions import TESTS
+from zephon.exec.chat.extents import key
+from zephon.exec.chat.filters import FILTERS
+from zephon.exec.chat.functions import FUNCTIONS, Function
+from zephon.exec.chat.generated_code import GuardedCode, prepare
+from zephon.exec.chat.generation import BEGIN, Generation, joined
+from zephon.exec.chat.guard import Guard
+from zephon.exec.chat.methods import ATTRIBUTES, METHODS
+
+_OF_DICT = frozenset(dir(dict))
+_DEEP = (Macro, LoopContext, BlockReference)
+_NOTHING = object()
+
+
+class ChatContext(Context):
+    """The variables of one rendering, and its guard."""
+
+    guard: Guard
+
+    def derived(self, locals: dict[str, Any] | None = None) -> Context:  # noqa: A002
+        """Make the context of a scoped block; the guard stays."""
+        made = super().derived(locals)
+        made.guard = self.guard  # type: ignore[attr-defined]
+        return made
+
+
+class ChatEnvironment(ImmutableSandboxedEnvironment):
+    """Compiles templates whose every rendering asks a guard."""
+
+    code_generator_class = GuardedCode
+    context_class = ChatContext
+    intercepted_binops = frozenset({"+", "-", "*", "%", "**"})  # so none is done at compile time
+    joined = staticmethod(joined)
+    key = staticmethod(key)
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.loopcontrols", Generation],
+        )
+        self.filters = dict(FILTERS)
+        self.tests = dict(TESTS)
+        self.globals = dict(FUNCTIONS)
+
+    def compiled(self, text: str) -> tuple[Template, bool]:
+        """Compile a template, and say whether it has generation tags.
+
+        Raises:
+            TemplateSyntaxError: it is none.
+        """
+        tree = self.parse(text)
+        internal = tree.find_all(nodes.InternalName)
+        marks = any(each.name.startswith(BEGIN) for each in internal)
+        code = self.compile(tree)
+        made = self.template_class.from_code(self, code, self.make_globals(None), None)
+        return made, marks
+
+    def _generate(
+        self,
+        source: nodes.Template,
+        name: str | None,
+        filename: str | None,
+        defer_init: bool = False,
+    ) -> str:
+        prepare(source, name)
+        return super()._generate(source, name, filename, defer_init)
+
+    def context(self, variables: Mapping[str, Any], blocks: Mapping[str, Any]) -> ChatContext:
+        """Make the context of one rendering; the values are not copied, nor ever changed."""
+        parent = {**self.globals, **variables}
+        made = ChatContext(self, parent, None, blocks)  # type: ignore[arg-type]
+        made.guard = Guard(made)
+        return made
+
+    # ---- what a template reaches
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """``a.b``: the attribute if there is one, else the item."""
+        kind = type(obj)
+        if kind is not dict or attribute in _OF_DICT:
+            found = self.attribute(obj, attribute)
+            if found is not _NOTHING:
+                return found
+        try:
+            return obj[attribute]
+        except (TypeError, LookupError):
+            return self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """``a[b]``: the item if there is one, else the attribute."""
+        try:
+            return obj[key(argument)]
+        except (TypeError, LookupError):
+            if isinstance(argument, str) and (type(obj) is not dict or argument in _OF_DICT):
+                found = self.attribute(obj, argument)
+                if found is not _NOTHING:
+                    return found
+        return self.undefined(obj=obj, name=argument)
+
+    def attribute(self, obj: Any, name: str) -> Any:
+        """Return an attribute that templates may have; ``_NOTHING`` if there is none.
+
+        Raises:
+            SecurityError: there is one, and it is out of reach.
+        """
+        allowed = ATTRIBUTES.get(type(obj))
+        if allowed is None and isinstance(obj, str):
+            allowed = ATTRIBUTES[str]
+        if allowed is not None and name in allowed:
+            return getattr(obj, name)
+        if isinstance(obj, Undefined):
+            return getattr(obj, name, _NOTHING)  # says what is undefined
+        try:
+            found = getattr(obj, name)
+        except AttributeError:
+            return _NOTHING
+        if isinstance(obj, Namespace) and not name.startswith("_"):
+            return found
+        raise SecurityError(
+            f"{name!r} of a {type(obj).__name__} is out of a template's reach, as is all that "
+            "changes a value or leads to Python's own objects"
+        )
+
+    def attribute_only(self, obj: Any, name: str) -> Any:
+        """Return an attribute, never an item; undefined if there is none."""
+        found = self.attribute(obj, name)
+        return self.undefined(obj=obj, name=name) if found is _NOTHING else found
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """Call what templates may call, within the rendering's budget.
+
+        Raises:
+            SecurityError: it is something else.
+        """
+        kwargs.pop("_loop_vars", None)
+        kwargs.pop("_block_vars", None)
+        guard: Guard = context.guard  # type: ignore[attr-defined]
+        kind = type(obj)
+        if kind is BuiltinMethodType or kind is MethodType:
+            owner = obj.__self__
+            rules = METHODS.get(type(owner)) or (METHODS[str] if isinstance(owner, str) else {})
+            rule = rules.get(obj.__name__)
+            if rule is not None:
+                return rule(guard, obj, args, kwargs)
+        elif kind is Function:
+            return obj.run(guard, *args, **kwargs)
+        elif kind in _DEEP:
+            guard.charge(1)
+            guard.depth += 1
+            if guard.depth > DEEPEST_CALL:
+                raise TemplateFault(f"more than {DEEPEST_CALL} calls are inside each other")
+            try:
+                if kind is Macro:
+                    return obj(context.eval_ctx, *args, **kwargs)
+                return obj(*args, **kwargs)
+            finally:
+                guard.depth -= 1
+        elif kind is Joiner or isinstance(obj, Undefined):
+            return obj(*args, **kwargs)
+        raise SecurityError(f"a template may not call a {kind.__name__}")

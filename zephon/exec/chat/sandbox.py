@@ -1,0 +1,145 @@
+"""Compiled chat templates: variables in, text out, the same each time, within fixed limits.
+
+A template is what a tokenizer brings or a user writes; the variables hold a row. Neither is
+trusted: nothing in Python is reachable, no value of the caller is changed, and what a rendering
+may take is counted (``budget.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from zephon.errors import PlanError
+from zephon.exec.chat.budget import LONGEST_TEXT, MOST_STEPS, TemplateFault
+
+if TYPE_CHECKING:
+    from jinja2 import Template as JinjaTemplate
+
+    from zephon.exec.chat.environment import ChatContext, ChatEnvironment
+
+__all__ = ["Template", "TemplateFault", "compile_template"]
+
+LONGEST_TEMPLATE = 1 << 20
+_LONGEST_PROBLEM = 400
+_KEPT = 64
+_RENDERING = 1
+"""Part of each digest; to be raised when the same template begins to give another text."""
+
+
+def compile_template(text: str, *, name: str) -> Template:
+    """Compile a Jinja chat template; the last few texts are remembered.
+
+    Args:
+        text: the template.
+        name: what to call it in messages.
+
+    Raises:
+        PlanError: it is no Jinja template, or it needs what a chat template has no use for.
+    """
+    return Template(name, text)
+
+
+class Template:
+    """A chat template; any number of threads may render it at once.
+
+    name: what to call it in messages.
+    digest: SHA-256 of all that decides the output beside the variables.
+    has_generation_tags: it says with ``{% generation %}`` what an assistant wrote.
+    """
+
+    __slots__ = ("_compiled", "_environment", "_text", "digest", "has_generation_tags", "name")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self._text = text
+        self._environment, self._compiled, self.has_generation_tags = _compile(text, name)
+        self.digest = hashlib.sha256(f"{_RENDERING}\n{text}".encode("utf-8", "surrogatepass"))
+        self.digest = self.digest.hexdigest()
+
+    def __reduce__(self) -> tuple[type[Template], tuple[str, str]]:
+        return (Template, (self.name, self._text))
+
+    def render(self, variables: Mapping[str, Any]) -> str:
+        """Render plain data: what JSON can say, dates and numbers. Nothing in it is changed.
+
+        Raises:
+            TemplateFault: the template refuses it, fails on it, or takes more than the limits.
+        """
+        context = self._environment.context(variables, self._compiled.blocks)
+        return str(self._output(context))
+
+    def render_marked(self, variables: Mapping[str, Any]) -> tuple[str, list[tuple[int, int]]]:
+        """Render, and say which characters the ``{% generation %}`` blocks wrote.
+
+        Returns:
+            The text that ``render`` gives, and (start, stop) of each block in the text's order;
+            a block inside another is part of it.
+
+        Raises:
+            TemplateFault: as ``render``, or the place of what a block wrote is not known.
+        """
+        context = self._environment.context(variables, self._compiled.blocks)
+        text = self._output(context)
+        return str(text), context.guard.marks.ranges(text)
+
+    def _output(self, context: ChatContext) -> str:
+        try:
+            pieces = list(self._compiled.root_render_func(context))
+            guard = context.guard
+            if MOST_STEPS - guard.steps >= LONGEST_TEXT >> 7:  # fewer steps write no more
+                guard.make(sum(map(len, pieces)))
+            return self._environment.joined(pieces) if self.has_generation_tags else "".join(pieces)
+        except TemplateFault as fault:
+            if fault.line is None:
+                raise TemplateFault(fault.problem, self._line(fault.__traceback__)) from fault
+            raise
+        except Exception as exc:
+            raise TemplateFault(_problem(exc), self._line(exc.__traceback__)) from exc
+
+    def _line(self, traceback: TracebackType | None) -> int | None:
+        """Return the template's line that ran last."""
+        line = None
+        while traceback is not None:
+            if traceback.tb_frame.f_globals.get("__jinja_template__") is self._compiled:
+                line = self._compiled.get_corresponding_lineno(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        return line
+
+
+def _problem(exc: Exception) -> str:
+    """Say in one line what Jinja or Python found."""
+    if isinstance(exc, RecursionError):
+        return "macros, loops or values are nested too deeply"
+    if isinstance(exc, MemoryError):
+        return "it needs more memory than there is"
+    text = " ".join(str(exc).split()) or type(exc).__name__
+    return text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}..."
+
+
+@functools.lru_cache(maxsize=1)
+def _environment() -> ChatEnvironment:
+    from zephon.exec.chat.environment import ChatEnvironment  # loads Jinja, so not at the top
+
+    return ChatEnvironment()
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _compile(text: str, name: str) -> tuple[ChatEnvironment, JinjaTemplate, bool]:
+    if len(text) > LONGEST_TEMPLATE:
+        raise PlanError(
+            f"chat template {name!r}: it has {len(text):,} characters, at most "
+            f"{LONGEST_TEMPLATE:,} are allowed"
+        )
+    environment = _environment()
+    try:
+        return environment, *environment.compiled(text)
+    except Exception as exc:
+        line = getattr(exc, "lineno", None)
+        where = "" if line is None else f", line {line}"
+        raise PlanError(
+            f"chat template {name!r}{where}: it does not compile: {_problem(exc)}"
+        ) from exc
