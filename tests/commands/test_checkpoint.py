@@ -165,15 +165,33 @@ def test_parts_of_ranks_are_told_as_one(here, capsys):
     for name in ("ranks", "ranks/*"):
         assert cli.main(["checkpoint", "diff", name, "alone.json"]) == 0
         assert capsys.readouterr().out == "they are the same\n"
+    for names in (["ranks", "ranks"], ["ranks", "ranks/../ranks/rank-0.json", *parts]):
+        assert cli.main(["checkpoint", "show", *names]) == 0
+        twice, *lines = capsys.readouterr().out.splitlines()
+        assert lines == wanted
+        assert re.fullmatch(r"checkpoint   \S+rank-.\.json, \S+rank-.\.json, [\d,]+ bytes", twice)
+        assert twice.split(", ")[-1] == head.split(", ")[-1]
     assert cli.main(["checkpoint", "diff", "ranks", parts[0]]) == 1
     assert "lanes: was all of 2, " in capsys.readouterr().out
 
 
 def test_parts_of_different_moments_are_refused_with_their_names(here, capsys):
-    (first, _), (_, second) = (saved_by_ranks(here / f"at-{n}", n) for n in (2, 4))
+    (first, _), (_, second) = (saved_by_ranks(here / f"at-{n}", n) for n in (1, 2))
     assert cli.main(["checkpoint", "show", first, second]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"zephon checkpoint: {first}, {second}, numbered from 0: part 1 stands")
+    told = "these parts are of different moments"
+    what = "pass the parts of one checkpoint"
+    assert capsys.readouterr().err == (
+        f"zephon checkpoint: {told} ({first} at step 1, {second} at step 2): {what}; to compare "
+        f"two: zephon checkpoint diff {first} {second}\n"
+    )
+    assert cli.main(["checkpoint", "show", "at-*/*"]) == 2
+    assert capsys.readouterr().err == (
+        f"zephon checkpoint: {told} (at-1/rank-0.json, at-1/rank-1.json at step 1, "
+        f"at-2/rank-0.json, at-2/rank-1.json at step 2): {what}\n"
+    )
+    Path("other.json").write_text(json.dumps(after(2, job(length=17))))
+    assert cli.main(["checkpoint", "show", first, "other.json"]) == 2
+    assert f": {first} and other.json differ in 'fingerprint'; they" in capsys.readouterr().err
     (here / "none").mkdir()
     for name in ("none", "gone-*.json"):
         assert cli.main(["checkpoint", "show", name]) == 2

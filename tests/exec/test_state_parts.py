@@ -86,6 +86,34 @@ def test_some_parts_are_enough_where_they_hold_every_lane(whole):
     assert rows(job(8, 5).restore([found[4]])) == rows(job(8, 5).restore(found))
 
 
+@pytest.mark.parametrize("degree", [2, 4, 8])
+def test_the_same_part_twice_does_no_harm(degree):
+    """Ranks that read the same data save equal parts, as do ranks that share a lane."""
+    for batches in (R // degree, R // degree + 1, [1] * (degree - 1) + [0]):
+        found = parts_of(degree, batches)
+        wanted = job().restore(found).checkpoint()
+        twice = [*found, json.loads(json.dumps(found[0])), *found[::-1]]
+        assert job().restore(twice).checkpoint() == wanted
+    doubled = parts_of(2, 4, turning)
+    wanted = turning().restore(doubled).checkpoint()
+    assert turning().restore([*doubled, doubled[1]]).checkpoint() == wanted
+
+
+def test_a_part_twice_stands_for_no_other_rank():
+    """Within a step: whoever is missing is not one that has delivered nothing of it."""
+    found = parts_of(8, R // 8 + 1)
+    found[3] = parts_of(8, R // 8)[3]  # stands before the step, in lane 1 as rank 2 does
+    state = job(8, 0).restore([found[0]] * 8).checkpoint()
+    assert state["position"]["delivered"] == [1] + [None] * 7
+    with pytest.raises(CheckpointError, match="does not say how much of it group 1 had handed ou"):
+        iter(job(8, 1).restore([found[0]] * 8))
+    missing = [*found[:2], *found[3:], found[4], found[5]]
+    state = job(8, 0).restore(missing).checkpoint()
+    assert state["position"]["delivered"] == [1, 1, None, None, 1, 1, 1, 1]
+    state = job(8, 0).restore([*found, *found[::2]]).checkpoint()
+    assert state["position"]["delivered"] == [1, 1, 1, 0, 1, 1, 1, 1]
+
+
 def test_one_part_in_a_list_is_that_part():
     _, part = cut(job(2, 1), 5)
     assert job(2, 1).restore([part]).checkpoint() == part
@@ -125,7 +153,7 @@ def test_many_lanes_are_not_all_listed():
 
 def test_parts_of_different_steps_are_refused():
     first, second = parts_of(2, [R // 2, R])
-    message = r"part 1 stands at step 2, part 0 at step 1; they are of different moments"
+    message = r"these parts are of different moments \(part 0 at step 1, part 1 at step 2\): pass"
     with pytest.raises(CheckpointError, match=message):
         job().restore([first, second])
 
@@ -267,10 +295,12 @@ def test_parts_that_contradict_each_other_within_a_step_are_refused():
     with pytest.raises(CheckpointError, match="part 1 was taken with dp_degree=3, part 0 with 2"):
         job(2, 0).restore([one, three])
     before, within = parts_of(2, 12), parts_of(2, 13)
-    message = "part 0 stands before step 1, of which each of the 2 ranks has handed out a part"
+    message = "part 0 stands before step 1, of which each rank that it can be of has handed out"
     for allow in ((), "partial_step"):
         with pytest.raises(CheckpointError, match=message):
             job(2, 0).restore(before + within, allow=allow)
+        with pytest.raises(CheckpointError, match=message):
+            job(2, 0).restore([before[0], within[0]], allow=allow)
 
 
 # Without a global batch

@@ -143,7 +143,9 @@ def test_parts_of_an_older_larger_run_are_not_mixed_in():
     _, old = job.ranks(8, 3, None, [1] * 8)
     rows, new = job.ranks(4, 6, old, [2] * 4)
     assert all(rows)
-    with pytest.raises(CheckpointError, match="part 4 stands at step 1, part 0 at step 3; they"):
+    with pytest.raises(
+        CheckpointError, match=r"\(parts 4, 5, 6, 7 at step 1, parts 0, 1, 2, 3 at step 3\): pass"
+    ):
         job.rank(4, 0, 6, [*new, *old[4:]])
     straight, _ = run(job.rank(1, 0, R, None), 4)
     for degree in (1, 2, 3, 4, 6, 8):

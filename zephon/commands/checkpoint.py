@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import glob
 import json
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
             print("\n".join(found or ["they are the same"]))
             return _DIFFERENT if found else _SAME
         files = [file for name in arguments.checkpoints for file in _files(name)]
-        lines = told_state(_whole(files))
+        files = list({file.resolve(): file for file in files}.values())
+        lines = told_state(_whole(files, arguments.checkpoints))
         size = sum(file.stat().st_size for file in files)
         print(f"checkpoint   {_named(files)}, {size:,} bytes", *lines, sep="\n")
     except CheckpointError as error:
@@ -83,18 +86,22 @@ def _files(name: str) -> list[Path]:
     return sorted(found)
 
 
-def _whole(files: list[Path]) -> dict[str, Any]:
+def _whole(files: list[Path], shown: Sequence[str] = ()) -> dict[str, Any]:
     """Read a checkpoint, from its parts where there are several.
+
+    Args:
+        files: of it.
+        shown: what the user named to have them shown; of two, each may be meant as a whole one.
 
     Raises:
         CheckpointError: a file cannot be read, or is none; or they are not parts of one.
     """
     states = [_read(file) for file in files]
     try:
-        return merged(states)
+        return merged(states, list(map(str, files)))
     except CheckpointError as exc:
-        said = str(exc).removeprefix("restore: ")
-        raise CheckpointError(f"{_named(files)}, numbered from 0: {said}") from exc
+        diff = f"zephon checkpoint diff {shlex.join(shown)}" if len(shown) == 2 else ""
+        raise CheckpointError(f"{exc}; to compare two: {diff}" if diff else str(exc)) from exc
 
 
 def _named(files: list[Path]) -> str:

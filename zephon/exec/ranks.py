@@ -202,10 +202,10 @@ def _united(state: Mapping[str, Any], parts: Sequence[bytes], who: Participant) 
                 )
     states = [_plain(from_bytes(each.state)) for each in found]
     try:
-        return to_bytes(merged([_with_large(each, state) for each in states]))
+        return to_bytes(merged([_with_large(each, state) for each in states], "rank"))
     except CheckpointError as error:
         said = str(error).removeprefix("restore: ")
         raise CheckpointError(
-            f"checkpoint: ranks do not stand at one place; by rank, {said}: call checkpoint() on "
+            f"checkpoint: ranks do not stand at one place; {said}: call checkpoint() on "
             "all ranks after the same batch"
         ) from None
