@@ -7,8 +7,9 @@ import time
 import pytest
 
 from tests.verification import recipes
-from zephon import Pipeline
+from zephon import Pipeline, running
 from zephon.errors import DataError, ExecutionError, PlanError, WrongKindError
+from zephon.exec import hosting
 from zephon.exec.engine import Engine
 from zephon.exec.lanes import Topology
 from zephon.verification import verify
@@ -29,6 +30,7 @@ def test_a_right_recipe_is_the_same_everywhere(recipe):
     assert [run.ranks for run in found.runs] == [1, 2, 3, 8]
     assert all(run.hashes == found.runs[0].hashes for run in found.runs)
     assert len(set(found.runs[0].hashes)) == 4
+    assert "left out" not in str(found)
     assert all(len(run.stretches) > 1 for run in found.runs[1:])
     assert (found.rows, found.lanes) == (24, 4)
 
@@ -192,6 +194,26 @@ def test_a_rank_that_ends_early_or_late_is_found(monkeypatch):
 def test_a_recipe_sets_its_own_ranks_in_vain():
     found = verify(lambda: recipes.right().options(world_size=8, global_rank=5), **SMALL)
     assert found.same and len(found.runs[0].hashes) == 4
+
+
+@pytest.mark.parametrize("place", ["aggregate_dir", "aggregate_store"])
+def test_nothing_is_hosted_and_nobody_meets(place, tmp_path, monkeypatch):
+    """Filters make lanes uneven, so ranks that can meet would do so before the first step."""
+    meeting = {"aggregate_dir": str(tmp_path / "run"), "aggregate_store": {}}[place]
+
+    def make():
+        made = Pipeline(recipes.source()).map_transform(lambda row: row if row["weight"] else None)
+        return recipes.packed(made).options(mtp_mode=True, **{place: meeting})
+
+    def apart(*args, **named):
+        raise AssertionError("hosted, or met")
+
+    monkeypatch.setattr(hosting, "open_hosted", apart)
+    monkeypatch.setattr(running, "open_ranks", apart)
+    found = verify(make, steps=2, ranks=(1, 2), cuts=2)
+    assert found.same, str(found)
+    assert f"  mtp_mode, {place} are left out: the ranks are threads of this process" in str(found)
+    assert not (tmp_path / "run").exists() and not (meeting if place == "aggregate_store" else ())
 
 
 def test_runs_may_go_on_in_worker_processes():

@@ -110,6 +110,8 @@ def run_ranks(
 
 
 def _on_rank(pipeline: Pipeline, manner: Manner, rank: int) -> Pipeline:
+    """Make a rank of a pipeline: one that meets nobody, and runs its engine in its own thread."""
+    pipeline._alone = True
     settings: dict[str, Any] = {"runner": manner.runner, "memory_budget": manner.memory_budget}
     if manner.runner is not None:
         settings["per_stage_runner"] = {}
@@ -121,6 +123,7 @@ def _on_rank(pipeline: Pipeline, manner: Manner, rank: int) -> Pipeline:
         global_rank=rank,
         dp_degree=manner.ranks,
         dp_group_id=rank,
+        mtp_mode=False,
     )
     return pipeline if manner.microbatch is None else pipeline._in_batches_of(manner.microbatch)
 

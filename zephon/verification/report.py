@@ -89,6 +89,10 @@ def _notes(found: Verification) -> Iterator[str]:
         yield f"  {_ranks(ranks)}: skipped, {found.rows} rows of a step do not divide among them"
     if found.map_batch:
         yield "  map_batch is left out: it sees batches, whose size differs between topologies"
+    if found.left_out:
+        names = ", ".join(found.left_out)
+        verb = "is" if len(found.left_out) == 1 else "are"
+        yield f"  {names} {verb} left out: the ranks are threads of this process"
     first = found.runs[0]
     if first.ended and not found.to_end:
         yield f"  the data end after {_of(len(first.hashes), 'step')}"

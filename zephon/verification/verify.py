@@ -19,6 +19,8 @@ from zephon.verification.run import Run, run_cut, run_reference
 RANKS = (1, 2, 3, 4, 6, 8, 16, 32)
 STEPS = 8
 CUTS = 3
+_LEFT_OUT = ("mtp_mode", "aggregate_dir", "aggregate_store")
+"""Options that say in which process an engine runs, and where several of them meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,8 @@ class Verification:
 
     rows: R. lanes: L. runs: the first one is whole, the others were cut and are compared with it.
     skipped: numbers of ranks among which a step does not divide. map_batch: the recipe calls it.
-    to_end: the runs were made to the end of the data.
+    left_out: options of the recipe that mean nothing here. to_end: the runs were made to the end of
+    the data.
     """
 
     rows: int
@@ -35,6 +38,7 @@ class Verification:
     runs: tuple[Run, ...]
     skipped: tuple[int, ...] = ()
     map_batch: bool = False
+    left_out: tuple[str, ...] = ()
     to_end: bool = False
 
     @property
@@ -67,7 +71,7 @@ def verify(
 
     Args:
         recipe: makes a new pipeline at every call, with ``options(global_batch_size=...)``; its
-            settings of ranks are overridden.
+            settings of ranks are overridden, and ``mtp_mode`` and where they meet left out.
         steps: how many global steps to run, fewer where the data end.
         ranks: numbers of ranks; those that do not divide a step are left out.
         cuts: of each run but the first.
@@ -109,6 +113,7 @@ def verify(
         runs=tuple(runs),
         skipped=tuple(each for each in ranks if rows % each),
         map_batch=map_batch,
+        left_out=tuple(n for n in _LEFT_OUT if getattr(described._options, n) not in (None, False)),
         to_end=to_end,
     )
 
