@@ -14,7 +14,16 @@ def from_device_mesh(mesh: Any, dims: str | Sequence[str]) -> dict[str, int]:
     Ranks that differ in other dimensions alone, such as tensor, pipeline or context parallel ones,
     read the same data.
 
-    >>> pipeline.options(**from_device_mesh(mesh, ("dp_replicate", "dp_shard")))  # doctest: +SKIP
+    Here of a mesh of one process; ``pipeline.options(**from_device_mesh(mesh, "data"))`` sets them:
+
+    >>> from torch import distributed
+    >>> distributed.init_process_group(
+    ...     "gloo", store=distributed.HashStore(), rank=0, world_size=1
+    ... )
+    >>> mesh = distributed.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "tensor"))
+    >>> from_device_mesh(mesh, "data")
+    {'world_size': 1, 'global_rank': 0, 'dp_degree': 1, 'dp_group_id': 0}
+    >>> distributed.destroy_process_group()
 
     Args:
         mesh: a ``DeviceMesh`` with named dimensions that this process is part of.
