@@ -3,6 +3,7 @@
 Whoever imports the library, builds a pipeline or sends one to another process needs none of it.
 """
 
+from zephon.exec.chat.marking import chat_templates, is_tagged
 from zephon.exec.checkpoint import from_any, from_text, to_bytes, to_text
 from zephon.exec.data_check import data_notes
 from zephon.exec.described import lane_lines, notes
@@ -35,6 +36,7 @@ __all__ = [
     "RunFacts",
     "account",
     "can_meet",
+    "chat_templates",
     "checked_words",
     "compile_plan",
     "cost_lines",
@@ -45,6 +47,7 @@ __all__ = [
     "from_parts",
     "from_text",
     "host_ranks",
+    "is_tagged",
     "lane_lines",
     "mean_row_bytes",
     "notes",

@@ -123,16 +123,18 @@ class _Answer:
         return {"positions": self._typed(self._inputs(positions))}
 
     def _loss_mask(self, labels: NDArray[Any] | None) -> dict[str, Any]:
-        """With labels, 1.0 where they count; without, the payload's mask in its own type."""
-        if labels is not None:
-            if not self._options.return_loss_mask:
-                return {}
-            counts = (labels != self._options.ignore_index).astype(np.float32)
-            return {"loss_mask": self._untyped(counts)}
-        field = self._rows.acting("loss_mask")
-        if field is None:
+        """With labels, 1.0 or its weight where one counts; without, the payload's mask as it is."""
+        if labels is not None and not self._options.return_loss_mask:
             return {}
-        return {"loss_mask": self._untyped(self._grid.matrix("loss_mask", field))}
+        field = self._rows.acting("loss_mask")
+        if labels is None:
+            if field is None:
+                return {}
+            return {"loss_mask": self._untyped(self._grid.matrix("loss_mask", field))}
+        counts = (labels != self._options.ignore_index).astype(np.float32)
+        if isinstance(field, TokenField) and field.values.dtype.kind == "f":
+            counts *= self._grid.matrix("loss_mask", field)[:, 1:].astype(np.float32)
+        return {"loss_mask": self._untyped(counts)}
 
     def _extra(self, name: str) -> Any:
         field = self._rows.field(name)

@@ -127,7 +127,7 @@ def workers_of(plan: Plan, options: RuntimeOptions) -> Workers:
     return Workers(runner, count, options.prefetch_batches or 0)
 
 
-def tokenizers_of(plan: Plan, options: RuntimeOptions) -> dict[physical.TokenizeColumn, Tokenizer]:
+def tokenizers_of(plan: Plan, options: RuntimeOptions) -> dict[physical.MakesTokens, Tokenizer]:
     """Load the tokenizer of each step that needs one; loaded ones are shared in the process."""
     return load_tokenizers(plan, options.tokenizer_backend)
 
@@ -136,7 +136,7 @@ def launch(
     plan: Plan,
     source: WorkSource,
     options: RuntimeOptions,
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    tokenizers: Mapping[physical.MakesTokens, Tokenizer],
     identity: Identity,
     topology: Topology,
     start: Position,
@@ -324,7 +324,7 @@ def streams_of(
 
 
 def _pad(
-    layout: physical.RowLayout, tokenizers: Mapping[physical.TokenizeColumn, Tokenizer]
+    layout: physical.RowLayout, tokenizers: Mapping[physical.MakesTokens, Tokenizer]
 ) -> int | None:
     """Say which id pads rows; a tokenizer without one lends its end-of-sequence id."""
     ids = [layout.pad_token_id]

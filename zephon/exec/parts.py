@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zephon.exec.assemble import Naming
+from zephon.exec.chat.struct_nulls import padded_components
 from zephon.exec.floors import Floor, floors_of
 from zephon.exec.operator import Operator
 from zephon.exec.operators import (
@@ -17,6 +18,7 @@ from zephon.exec.operators import (
     ComputeColumnsOp,
     FetchRowsOp,
     MeasureRowsOp,
+    TokenizeChatOp,
     TokenizeColumnOp,
     TypeColumnsOp,
 )
@@ -54,7 +56,7 @@ class Materials:
     """
 
     source: WorkSource | SourceFacts
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer]
+    tokenizers: Mapping[physical.MakesTokens, Tokenizer]
     cache: GroupCache
     at_once: int = 1
     io_options: StoreOptions | None = None
@@ -64,7 +66,7 @@ class Materials:
 def segment_of(
     plan: Plan,
     source: WorkSource | SourceFacts,
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    tokenizers: Mapping[physical.MakesTokens, Tokenizer],
     cache: GroupCache,
     *,
     at_once: int = 1,
@@ -97,7 +99,7 @@ def tears_down(floor: Floor) -> bool:
     )
 
 
-def load_tokenizers(plan: Plan, backend: str) -> dict[physical.TokenizeColumn, Tokenizer]:
+def load_tokenizers(plan: Plan, backend: str) -> dict[physical.MakesTokens, Tokenizer]:
     """Load the tokenizer of each step that needs one; loaded ones are shared in the process."""
     return {
         step: load_tokenizer(
@@ -109,7 +111,7 @@ def load_tokenizers(plan: Plan, backend: str) -> dict[physical.TokenizeColumn, T
         )
         for floor in floors_of(plan)
         for step in floor.steps()
-        if isinstance(step, physical.TokenizeColumn)
+        if isinstance(step, physical.MakesTokens)
     }
 
 
@@ -152,6 +154,9 @@ def _operator(step: physical.Step, floor: Floor, materials: Materials) -> Operat
             )
         case physical.TokenizeColumn():
             return TokenizeColumnOp(step, materials.tokenizers[step])
+        case physical.TokenizeConversation():
+            padded = padded_components(source)
+            return TokenizeChatOp(step.node, materials.tokenizers[step], padded)
         case physical.MeasureRows():
             return MeasureRowsOp(step)
 

@@ -40,7 +40,7 @@ def prime(
     plan: Plan,
     source: WorkSource,
     options: RuntimeOptions,
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    tokenizers: Mapping[physical.MakesTokens, Tokenizer],
     restored: Mapping[str, Any] | None,
     *,
     without_some: bool = False,
@@ -153,7 +153,7 @@ def _restore_costs(
     plan: Plan,
     source: WorkSource,
     options: RuntimeOptions,
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    tokenizers: Mapping[physical.MakesTokens, Tokenizer],
     saved: Mapping[str, float] | None,
 ) -> None:
     """Take the costs of a checkpoint; measure those of datasets that it did not know."""
@@ -172,7 +172,7 @@ def counting(
     plan: Plan,
     source: WorkSource,
     options: RuntimeOptions,
-    tokenizers: Mapping[physical.TokenizeColumn, Tokenizer],
+    tokenizers: Mapping[physical.MakesTokens, Tokenizer],
 ) -> Generator[Count | None, None, None]:
     """Make what counts the tokens of rows; None if neither the plan nor the user can.
 

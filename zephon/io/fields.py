@@ -24,6 +24,7 @@ _TYPES: dict[str, pa.DataType] = {
     "float32": pa.large_list(pa.float32()),
     "float64": pa.large_list(pa.float64()),
     "bool": pa.large_list(pa.uint8()),  # Arrow's own booleans are bits, which NumPy cannot view
+    "uint8": pa.large_list(pa.uint8()),  # booleans that rows hold as numbers; of no source
 }
 _WANTED = {
     "text": "text",
@@ -33,6 +34,7 @@ _WANTED = {
     "float32": "a list of numbers that float32 holds",
     "float64": "a list of numbers",
     "bool": "a list of booleans",
+    "uint8": "a list of booleans",
 }
 NUMBERS = ("int32", "int64", "float32", "float64", "bool")
 """Kinds of columns with one value a token beside the tokens, by the type of their values."""

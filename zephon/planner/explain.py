@@ -9,7 +9,15 @@ from typing import TypeVar
 from zephon.column_steps import ColumnStep, Expression
 from zephon.io.fields import LOOKED_AT, Column
 from zephon.planner.compiler import Plan
-from zephon.planner.logical import Columns, Fetch, Node, PackFlat, ReadComponent, RowFunction
+from zephon.planner.logical import (
+    Columns,
+    Fetch,
+    Node,
+    PackFlat,
+    ReadComponent,
+    RowFunction,
+    TokenizeChat,
+)
 from zephon.planner.logical.pack import Pack
 from zephon.planner.physical import ComputeColumns, PhysicalNode, Segment
 from zephon.planner.tree import top_first
@@ -25,6 +33,9 @@ _HIDDEN = {
     "stage",
     "aligned_kinds",
     "max_document_call",
+    "templates",
+    "special_texts",
+    "template_digest",
 }
 _OFF = (None, False, (), "none")
 _SHOWN_PASSED_OVER = 5
@@ -171,9 +182,23 @@ def _data_lines(plan: Plan) -> list[str]:
         if isinstance(node, Pack) and node.aligned:
             names = ", ".join(f"{column.path} ({column.kind})" for column in node.aligned)
             lines.append(f"  {node.call} packs with {node.tokens_field}: {names}")
+        if isinstance(node, TokenizeChat):
+            lines.append(f"  tokenize_chat {_chat(node)}")
         if isinstance(node, PackFlat):
             lines += [f"  pack_flat leaves out {name}: {why}" for name, why in node.left_out()]
     return lines
+
+
+def _chat(node: TokenizeChat) -> str:
+    """Say what a chat template is, without its text, and what it is shown."""
+    names = " or ".join(repr(name) for name, _ in node.templates)
+    if not names:
+        return "joins contents as they are"
+    nulls = "leaves out" if node.null_fields == "drop" else "keeps"
+    return (
+        f"renders by template {names} (SHA-256 {node.template_digest[:12]}), and {nulls} keys that "
+        "are null in Parquet datasets"
+    )
 
 
 def _all_fields_known(fetch: Fetch) -> bool:

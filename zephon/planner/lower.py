@@ -29,6 +29,7 @@ from zephon.planner.logical import (
     Shuffle,
     Stateful,
     Tokenize,
+    TokenizeChat,
 )
 from zephon.planner.logical.custom import GROUP
 from zephon.planner.logical.pack import Pack
@@ -53,6 +54,7 @@ from zephon.planner.physical import (
     StackRows,
     Step,
     TokenizeColumn,
+    TokenizeConversation,
     TypeColumns,
 )
 from zephon.planner.sections import PythonStep, Section, sections_of
@@ -141,6 +143,8 @@ def _segment_steps(section: Section, flow: Flow, layout: RowLayout) -> Iterator[
                 yield CallGroups(op=replace(node, input=None), **rows.form()), node.parallelism
             case Tokenize():
                 yield _tokenize(node, node.field), node.parallelism
+            case TokenizeChat():
+                yield TokenizeConversation(node=replace(node, input=None)), node.parallelism
             case Shuffle() | EnsureMixture() | Pack():
                 measure = _measure(number, steps, layout, rows)
                 if measure is not None:

@@ -13,6 +13,7 @@ from zephon.column_steps import ColumnStep, Expression
 from zephon.io.fields import Column
 from zephon.planner.logical.custom import CustomOp, Stateful
 from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform
+from zephon.planner.logical.tokenize_chat import TokenizeChat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,39 @@ class TokenizeColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizeConversation:
+    """Render conversations and encode them, with a mask of what is learned; a step of a segment.
+
+    node: what was called, without its input.
+    """
+
+    node: TokenizeChat
+
+    @property
+    def tokenizer(self) -> object | None:
+        """The object, if one was given."""
+        return self.node.tokenizer
+
+    @property
+    def tokenizer_id(self) -> str | None:
+        """Or where it is."""
+        return self.node.tokenizer_id
+
+    @property
+    def split_special_tokens(self) -> bool:
+        """Never: templates write them."""
+        return False
+
+    @property
+    def special_tokens(self) -> str:
+        """Which stand at the ends of a row."""
+        return self.node.special_tokens
+
+
+MakesTokens = TokenizeColumn | TokenizeConversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureRows:
     """Let a function of the user, or the length of a field, measure each row; a step of a segment.
 
@@ -156,7 +190,14 @@ class MeasureRows:
 
 
 Step = (
-    FetchRows | ComputeColumns | TypeColumns | CallRows | CallGroups | TokenizeColumn | MeasureRows
+    FetchRows
+    | ComputeColumns
+    | TypeColumns
+    | CallRows
+    | CallGroups
+    | TokenizeColumn
+    | TokenizeConversation
+    | MeasureRows
 )
 
 

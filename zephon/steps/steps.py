@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zephon.steps.chat import ChatSteps
 from zephon.steps.columns import ColumnSteps
 from zephon.steps.custom import CustomSteps
 from zephon.steps.functions import FunctionSteps
@@ -12,6 +13,13 @@ from zephon.steps.tokens import TokenSteps
 
 
 class Steps(
-    ReadingSteps, ColumnSteps, FunctionSteps, CustomSteps, TokenSteps, OrderSteps, PackingSteps
+    ReadingSteps,
+    ColumnSteps,
+    FunctionSteps,
+    CustomSteps,
+    TokenSteps,
+    ChatSteps,
+    OrderSteps,
+    PackingSteps,
 ):
     """A description that grows by calls, one kind of call a base."""

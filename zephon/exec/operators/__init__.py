@@ -5,6 +5,7 @@ from zephon.exec.operators.call_rows import CallRowsOp
 from zephon.exec.operators.compute_columns import ComputeColumnsOp
 from zephon.exec.operators.fetch_rows import FetchRowsOp
 from zephon.exec.operators.measure_rows import MeasureRowsOp
+from zephon.exec.operators.tokenize_chat import TokenizeChatOp
 from zephon.exec.operators.tokenize_column import TokenizeColumnOp
 from zephon.exec.operators.type_columns import TypeColumnsOp
 
@@ -14,6 +15,7 @@ __all__ = [
     "ComputeColumnsOp",
     "FetchRowsOp",
     "MeasureRowsOp",
+    "TokenizeChatOp",
     "TokenizeColumnOp",
     "TypeColumnsOp",
 ]

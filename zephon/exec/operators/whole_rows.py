@@ -10,6 +10,7 @@ import numpy as np
 from zephon.exec.morsel import Morsel, TokenView, number_view
 from zephon.tensors import as_container
 
+_RECORDED = {"i": np.int64, "b": np.uint8}  # as in a record, whatever the column has; floats stay
 _DECODED_AT_ONCE = 256  # rows; more would lie about before their turn comes
 
 
@@ -55,8 +56,10 @@ def _laid_over(
     for name, view in views.items():
         start, stop = view.offsets[row : row + 2].tolist()
         length = stop - start
-        # As in a record: int64, whatever the column has.
-        made[name] = as_container(view.values[start:stop].astype(np.int64), container)
+        values = view.values[start:stop]
+        made[name] = as_container(
+            values.astype(_RECORDED.get(values.dtype.kind, values.dtype)), container
+        )
     for name in masks:
         made[name] = as_container(np.ones(length, np.int64), container)
     return {**(whole if isinstance(whole, dict) else {}), **made}

@@ -22,6 +22,7 @@ from zephon.planner.logical.pack import PackFlat, PackSequences
 from zephon.planner.logical.read import Fetch, Prefetch, ReadComponent
 from zephon.planner.logical.reorder import EnsureMixture, Shuffle
 from zephon.planner.logical.tokenize import MakesTokens, Tokenize
+from zephon.planner.logical.tokenize_chat import TokenizeChat
 
 __all__ = [
     "Batch",
@@ -47,4 +48,5 @@ __all__ = [
     "Stateful",
     "Take",
     "Tokenize",
+    "TokenizeChat",
 ]

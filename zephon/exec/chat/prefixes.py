@@ -1,0 +1,46 @@
+"""What the assistant says, as the difference between renders of growing prefixes.
+
+An answer is what a conversation that ends with it has more than the one that ends before it and
+waits for an answer.
+"""
+
+from __future__ import annotations
+
+from zephon.exec.chat.conversation import Conversation
+from zephon.exec.chat.faults import ChatFault
+from zephon.exec.chat.renderer import Renderer
+from zephon.exec.chat.spans import Marked, Span
+
+
+def by_prefixes(renderer: Renderer, conversation: Conversation, *, header: bool) -> Marked | str:
+    """Mark each answer.
+
+    Args:
+        renderer: of the template.
+        conversation: to render.
+        header: what introduces an answer belongs to it.
+
+    Returns:
+        The text with its spans; or, where it cannot be marked so, the reason.
+
+    Raises:
+        ChatFault: it, or a prefix of it, cannot be rendered.
+    """
+    whole = renderer.text(conversation)
+    spans: list[Span] = []
+    for number in conversation.answers:
+        try:
+            before = renderer.text(conversation, number, prompt=True)
+            # Once is enough: what a template heeds does not depend on where it is.
+            bare = "" if spans and not header else renderer.text(conversation, number)
+            last = number + 1 == len(conversation.messages)
+            after = whole if last else renderer.text(conversation, number + 1)
+        except ChatFault as exc:
+            return f"a part of the conversation cannot be rendered alone: {exc.problem}"
+        if bare == before:
+            return "it ignores add_generation_prompt"
+        begin = len(bare if header else before)
+        if not (whole.startswith(before) and whole.startswith(after) and len(after) >= begin):
+            return f"the text up to message {number} is not how the whole text begins"
+        spans.append(Span(begin, len(after), number))
+    return Marked(whole, spans)
