@@ -1,13 +1,19 @@
 """How much one rendering may take, in steps and in characters made; no clock is asked.
 
 So the same row is always rendered or always refused, on any machine under any load. An ordinary
-conversation takes some hundred steps; 500 messages of 100 kB take about a third of what there is.
+conversation takes some hundred steps; 500 messages of 100 kB take about a quarter of what there
+is. What takes all of it is refused after some seconds.
 """
 
 from __future__ import annotations
 
-MOST_STEPS = 1 << 24
-"""A step is an iteration, a call, or about 128 characters read or written."""
+from collections.abc import Sequence
+
+MOST_STEPS = 1 << 22
+"""A step is an iteration, a call, or ``READ`` characters read or written."""
+
+READ = 9
+"""The logarithm of the characters that take one step."""
 
 MOST_MADE = 1 << 29
 """Characters that all values made on the way hold together."""
@@ -65,15 +71,27 @@ class Budget:
 
     def scan(self, length: int) -> None:
         """Take the steps of reading a text once."""
-        self.charge(1 + (length >> 7))
+        self.charge(1 + (length >> READ))
 
     def make(self, length: int) -> None:
         """Take what a new text of that length needs, before it is made."""
         if length > LONGEST_TEXT:
             raise TemplateFault(
-                f"a text of {length:,} characters would be made, at most {LONGEST_TEXT:,} may be"
+                f"a text or list the size of {length:,} characters would be made, at most "
+                f"{LONGEST_TEXT:,} may be"
             )
         self.made -= length + OBJECT
         if self.made < 0:
-            raise TemplateFault(f"rendering makes texts of more than {MOST_MADE:,} characters")
-        self.charge(1 + (length >> 7))
+            raise TemplateFault(
+                f"rendering makes texts and lists of more than {MOST_MADE:,} characters"
+            )
+        self.charge(1 + (length >> READ))
+
+    def check_output(self, pieces: Sequence[str]) -> None:
+        """Refuse an output that is too long because of what stands in the template itself.
+
+        Raises:
+            TemplateFault: it is.
+        """
+        if MOST_STEPS - self.steps >= LONGEST_TEXT >> READ:  # fewer steps write no more
+            self.make(sum(map(len, pieces)))

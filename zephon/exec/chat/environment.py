@@ -104,7 +104,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         try:
             return obj[attribute]
         except (TypeError, LookupError):
-            return self.undefined(obj=obj, name=attribute)
+            return self._absent(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """``a[b]``: the item if there is one, else the attribute."""
@@ -115,7 +115,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
                 found = self.attribute(obj, argument)
                 if found is not _NOTHING:
                     return found
-        return self.undefined(obj=obj, name=argument)
+        return self._absent(obj, argument)
 
     def attribute(self, obj: Any, name: str) -> Any:
         """Return an attribute that templates may have; ``_NOTHING`` if there is none.
@@ -136,15 +136,20 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             return _NOTHING
         if isinstance(obj, Namespace) and not name.startswith("_"):
             return found
-        raise SecurityError(
-            f"{name!r} of a {type(obj).__name__} is out of a template's reach, as is all that "
-            "changes a value or leads to Python's own objects"
-        )
+        if isinstance(obj, tuple) and name in getattr(type(obj), "_fields", ()):
+            return found  # of groupby
+        raise _out_of_reach(obj, name)
+
+    def _absent(self, obj: Any, name: Any) -> Undefined:
+        """Stand for what is not there, but never for Python's own names."""
+        if isinstance(name, str) and name.startswith("__"):
+            raise _out_of_reach(obj, name)
+        return self.undefined(obj=obj, name=name)
 
     def attribute_only(self, obj: Any, name: str) -> Any:
         """Return an attribute, never an item; undefined if there is none."""
         found = self.attribute(obj, name)
-        return self.undefined(obj=obj, name=name) if found is _NOTHING else found
+        return self._absent(obj, name) if found is _NOTHING else found
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """Call what templates may call, within the rendering's budget.
@@ -178,3 +183,10 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         elif kind is Joiner or isinstance(obj, Undefined):
             return obj(*args, **kwargs)
         raise SecurityError(f"a template may not call a {kind.__name__}")
+
+
+def _out_of_reach(obj: Any, name: str) -> SecurityError:
+    return SecurityError(
+        f"{name!r} of a {type(obj).__name__} is out of a template's reach, as is all that "
+        "changes a value or leads to Python's own objects"
+    )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from jinja2.runtime import Undefined
 
-from zephon.exec.chat.budget import TemplateFault
+from zephon.exec.chat.budget import READ, TemplateFault
 
 DEEPEST_VALUE = 100
 """Lists and dicts that are inside each other."""
@@ -122,5 +122,5 @@ def search_steps(length: int, pattern: int, *, backwards: bool = False) -> int:
     CPython looks for short patterns and in short texts place by place, and always from the end.
     """
     if backwards or length < 2_500 or (5 < pattern < 100 and length < 30_000):
-        return 1 + (length >> 7) + (length * pattern >> 10)
-    return 1 + (length >> 7)
+        return 1 + (length >> READ) + (length * pattern >> 10)
+    return 1 + (length >> READ)

@@ -33,11 +33,11 @@ class Function:
         raise TypeError("this is called by templates")
 
 
-def _raise(guard: Guard, message: Any) -> None:
+def _raise(guard: Guard, /, message: Any) -> None:
     raise TemplateError(guard.text(message))
 
 
-def _now(guard: Guard, format: str) -> str:  # noqa: A002 - transformers' name
+def _now(guard: Guard, /, format: str) -> str:  # noqa: A002 - transformers' name
     """Write the date that the recipe fixes; the day of today is another one tomorrow."""
     given = guard.context.get(DATE_VARIABLE)
     if given is None:
@@ -57,12 +57,12 @@ def _now(guard: Guard, format: str) -> str:  # noqa: A002 - transformers' name
     return given.strftime(format)
 
 
-def _range(guard: Guard, *bounds: int) -> range:
+def _range(guard: Guard, /, *bounds: int) -> range:
     guard.charge(1)
     return safe_range(*bounds)
 
 
-def _dict(guard: Guard, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+def _dict(guard: Guard, /, *args: Any, **kwargs: Any) -> dict[Any, Any]:
     if len(args) == 1 and not isinstance(args[0], Mapping):
         pairs = [tuple(guard.items(pair)) for pair in guard.items(args[0])]
         guard.make(8 * len(pairs))
@@ -73,21 +73,21 @@ def _dict(guard: Guard, *args: Any, **kwargs: Any) -> dict[Any, Any]:
     return dict(*args, **kwargs)
 
 
-def _namespace(guard: Guard, *args: Any, **kwargs: Any) -> Namespace:
+def _namespace(guard: Guard, /, *args: Any, **kwargs: Any) -> Namespace:
     return Namespace(_dict(guard, *args, **kwargs))
 
 
-def _cycler(guard: Guard, *items: Any) -> Cycler:
+def _cycler(guard: Guard, /, *items: Any) -> Cycler:
     guard.charge(1)
     return Cycler(*items)
 
 
-def _joiner(guard: Guard, sep: str = ", ") -> Joiner:
+def _joiner(guard: Guard, /, sep: str = ", ") -> Joiner:
     guard.charge(1)
     return Joiner(sep)
 
 
-def _lipsum(guard: Guard, *_: Any, **__: Any) -> str:
+def _lipsum(guard: Guard, /, *_: Any, **__: Any) -> str:
     guard.charge(1)
     raise TemplateFault("lipsum is another text each time")
 

@@ -12,6 +12,7 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, operators
 from jinja2.exceptions import TemplateAssertionError
 
+from zephon.exec.chat.budget import READ
 from zephon.exec.chat.generation import raw_code
 
 LOCALS = (
@@ -77,7 +78,7 @@ def _charge(node: nodes.Node) -> nodes.ExprStmt:
         if isinstance(inner, nodes.TemplateData):
             letters += len(inner.data)
     return nodes.ExprStmt(
-        raw_code(f"charge({1 + size // 8 + (letters >> 7)})", node.lineno), lineno=node.lineno
+        raw_code(f"charge({1 + size // 4 + (letters >> READ)})", node.lineno), lineno=node.lineno
     )
 
 
@@ -102,6 +103,13 @@ class GuardedCode(CodeGenerator):
         self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo
     ) -> None:
         self.write("write(" if frame.buffer is None else "text(")
+
+    def _output_child_to_const(
+        self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo
+    ) -> str:
+        if not isinstance(node.as_const(frame.eval_ctx), str | int | float | None):
+            raise nodes.Impossible  # the guard knows what can be written
+        return super()._output_child_to_const(node, frame, finalize)
 
     def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
         """Write a whole chain of ``+`` as one call, with neighbouring constants joined."""

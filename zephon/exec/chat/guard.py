@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from zephon.exec.chat.budget import DEEPEST_CALL, LONGEST_TEXT, OBJECT, Budget, TemplateFault
+from zephon.exec.chat.budget import LONGEST_TEXT, OBJECT, READ, Budget, TemplateFault
 from zephon.exec.chat.extents import MOST_BITS, NUMBERS, SCALARS, Extent, extent, key, search_steps
 from zephon.exec.chat.formats import percent_bounds
 from zephon.exec.chat.generation import Mark, Marked, Marks, joined
+from zephon.exec.chat.late_values import Late
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
@@ -174,7 +174,7 @@ class Guard(Budget):
         elif type(many) is dict:
             return key(value) in many
         elif hasattr(many, "__len__"):
-            each = 1 + (len(value) >> 7) if isinstance(value, str) else self.walk(value).parts
+            each = 1 + (len(value) >> READ) if isinstance(value, str) else self.walk(value).parts
             self.charge(1 + len(many) * each // 4)
         else:
             return any(value is each or self.compared("eq", value, each) for each in many)
@@ -192,7 +192,7 @@ class Guard(Budget):
         if type(value) in SCALARS:
             return Extent(1, 0)
         found = extent(value, plain=plain)
-        self.charge(found.parts + (found.letters >> 7))
+        self.charge(found.parts + (found.letters >> READ))
         return found
 
     def items(self, values: Any) -> list[Any]:
@@ -208,50 +208,6 @@ class Guard(Budget):
     def late(self, values: Iterator[Any]) -> Late:
         """Let values be made while they are iterated, as Jinja's filters do."""
         return Late(self, values)
-
-    def deeper(self) -> Deeper:
-        """Go one macro, block or recursive loop down, for the time of a ``with``."""
-        return Deeper(self)
-
-
-class Deeper:
-    """One level of calls inside each other."""
-
-    __slots__ = ("_guard",)
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-
-    def __enter__(self) -> None:
-        self._guard.depth += 1
-        if self._guard.depth > DEEPEST_CALL:
-            raise TemplateFault(f"more than {DEEPEST_CALL} calls are inside each other")
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._guard.depth -= 1
-
-
-class Late:
-    """Values that are made when they are asked for, once; true even if there are none."""
-
-    __slots__ = ("_guard", "_values")
-
-    def __init__(self, guard: Guard, values: Iterator[Any]) -> None:
-        self._guard = guard
-        self._values = values
-
-    def __iter__(self) -> Late:
-        return self
-
-    def __next__(self) -> Any:
-        self._guard.charge(4)
-        with Deeper(self._guard):
-            return next(self._values)
 
 
 def _size(value: Any) -> int:

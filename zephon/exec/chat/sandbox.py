@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from zephon.errors import PlanError
-from zephon.exec.chat.budget import LONGEST_TEXT, MOST_STEPS, TemplateFault
+from zephon.exec.chat.budget import TemplateFault
 
 if TYPE_CHECKING:
     from jinja2 import Template as JinjaTemplate
@@ -89,9 +89,7 @@ class Template:
     def _output(self, context: ChatContext) -> str:
         try:
             pieces = list(self._compiled.root_render_func(context))
-            guard = context.guard
-            if MOST_STEPS - guard.steps >= LONGEST_TEXT >> 7:  # fewer steps write no more
-                guard.make(sum(map(len, pieces)))
+            context.guard.check_output(pieces)
             return self._environment.joined(pieces) if self.has_generation_tags else "".join(pieces)
         except TemplateFault as fault:
             if fault.line is None:
@@ -113,7 +111,9 @@ class Template:
 def _problem(exc: Exception) -> str:
     """Say in one line what Jinja or Python found."""
     if isinstance(exc, RecursionError):
-        return "macros, loops or values are nested too deeply"
+        return "it is nested too deeply"
+    if isinstance(exc, SyntaxError):  # of the Python code that Jinja made
+        return f"it is nested too deeply ({exc.msg})"
     if isinstance(exc, MemoryError):
         return "it needs more memory than there is"
     text = " ".join(str(exc).split()) or type(exc).__name__
@@ -138,7 +138,7 @@ def _compile(text: str, name: str) -> tuple[ChatEnvironment, JinjaTemplate, bool
     try:
         return environment, *environment.compiled(text)
     except Exception as exc:
-        line = getattr(exc, "lineno", None)
+        line = None if isinstance(exc, SyntaxError) else getattr(exc, "lineno", None)
         where = "" if line is None else f", line {line}"
         raise PlanError(
             f"chat template {name!r}{where}: it does not compile: {_problem(exc)}"
