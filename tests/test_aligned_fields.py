@@ -120,7 +120,8 @@ def test_integers_floats_and_booleans_lie_beside_their_tokens(kind, call, tmp_pa
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "bool", "int64"])
 def test_batches_keep_the_type(kind, tmp_path):
-    torch = pytest.importorskip("torch")
+    import torch
+
     values = pa.array([[1, 0, 1]] * 8).cast(pa.list_(pa.type_for_alias(kind)))
     table = pa.table({"input_ids": [[1, 2, 3]] * 8, "x": values})
     written.parquet(tmp_path, "a.parquet", table)
@@ -143,7 +144,8 @@ def test_rows_are_held_in_what_the_source_holds_them_in(container, make):
 
 
 def test_tensors_stay_tensors():
-    torch = pytest.importorskip("torch")
+    import torch
+
     documents = [{k: torch.tensor(v) for k, v in each.items()} for each in DOCUMENTS]
     (batch,) = pipeline(in_memory(documents))
     assert torch.is_tensor(batch.records[0].payload["loss_mask"])

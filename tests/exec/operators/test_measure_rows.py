@@ -113,7 +113,8 @@ def test_any_other_field_is_a_number_or_has_a_length(value, length):
 
 
 def test_tensors_have_a_length():
-    torch = pytest.importorskip("torch")
+    import torch
+
     rows = [{"x": torch.zeros(4, 2)}, {"x": torch.tensor(5)}]
     assert measured(morsel(2, rows), field="x") == [4, 5]
 
