@@ -9,7 +9,7 @@ import pytest
 from tests.verification import recipes
 from zephon import Pipeline, running
 from zephon.errors import DataError, ExecutionError, PlanError, WrongKindError
-from zephon.exec import hosting
+from zephon.exec import hosting, launch
 from zephon.exec.engine import Engine
 from zephon.exec.lanes import Topology
 from zephon.verification import verify
@@ -214,6 +214,21 @@ def test_nothing_is_hosted_and_nobody_meets(place, tmp_path, monkeypatch):
     assert found.same, str(found)
     assert f"  mtp_mode, {place} are left out: the ranks are threads of this process" in str(found)
     assert not (tmp_path / "run").exists() and not (meeting if place == "aggregate_store" else ())
+
+
+@pytest.mark.parametrize("how", [{"runner": "process"}, {"per_stage_runner": {0: "process"}}])
+def test_many_ranks_start_no_processes_of_their_own(how, monkeypatch):
+    """Thirty-two of them would each start as many as there are cores."""
+
+    def started(*args, **named):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(launch, "RemoteSegment", started)
+    with pytest.raises(AssertionError, match="a process was started"):
+        verify(lambda: recipes.right().options(**how), **{**SMALL, "ranks": [1]})
+    found = verify(lambda: recipes.right().options(**how), **{**SMALL, "ranks": [2, 8]})
+    assert found.same
+    assert "  runner='process' on several ranks is left out: the ranks are threads" in str(found)
 
 
 def test_runs_may_go_on_in_worker_processes():

@@ -28,8 +28,9 @@ class Manner:
     """How some ranks deliver: what must not change a byte.
 
     ranks: D. microbatch: rows of a batch; None where the recipe makes no batches. runner,
-    memory_budget: as ``Pipeline.options`` takes them; None for the recipe's own. as_bytes: how
-    checkpoints are taken. validated: operators of the user were tried on made-up records before.
+    memory_budget: as ``Pipeline.options`` takes them; None for the recipe's own, but several ranks
+    that would each start processes run threads. as_bytes: how checkpoints are taken. validated:
+    operators of the user were tried on made-up records before.
     """
 
     ranks: int
@@ -112,9 +113,14 @@ def run_ranks(
 def _on_rank(pipeline: Pipeline, manner: Manner, rank: int) -> Pipeline:
     """Make a rank of a pipeline: one that meets nobody, and runs its engine in its own thread."""
     pipeline._alone = True
-    settings: dict[str, Any] = {"runner": manner.runner, "memory_budget": manner.memory_budget}
-    if manner.runner is not None:
+    runner = manner.runner
+    if runner is None and manner.ranks > 1 and starts_processes(pipeline):
+        runner = "threads"
+    settings: dict[str, Any] = {"runner": runner, "memory_budget": manner.memory_budget}
+    if runner is not None:
         settings["per_stage_runner"] = {}
+    if runner == "process" and manner.ranks > 1:
+        settings["max_workers"] = 1
     if manner.validated or rank:
         settings["auto_validation"] = "off"
     pipeline.options(
@@ -126,6 +132,12 @@ def _on_rank(pipeline: Pipeline, manner: Manner, rank: int) -> Pipeline:
         mtp_mode=False,
     )
     return pipeline if manner.microbatch is None else pipeline._in_batches_of(manner.microbatch)
+
+
+def starts_processes(pipeline: Pipeline) -> bool:
+    """Say whether a recipe's own runners are processes, of which each rank would start some."""
+    options = pipeline._options
+    return "process" in (options.runner, *options.per_stage_runner.values())
 
 
 def _restore(pipelines: Sequence[Pipeline], states: Sequence[Any] | None) -> None:

@@ -13,14 +13,13 @@ from zephon.errors import PlanError, WrongKindError
 from zephon.options import RUNNERS
 from zephon.pipeline import Pipeline
 from zephon.verification.cuts import Choices, Place, Stretch, stretches
+from zephon.verification.ranks import starts_processes
 from zephon.verification.report import report
 from zephon.verification.run import Run, run_cut, run_reference
 
 RANKS = (1, 2, 3, 4, 6, 8, 16, 32)
 STEPS = 8
 CUTS = 3
-_LEFT_OUT = ("mtp_mode", "aggregate_dir", "aggregate_store")
-"""Options that say in which process an engine runs, and where several of them meet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,8 @@ def verify(
 
     Args:
         recipe: makes a new pipeline at every call, with ``options(global_batch_size=...)``; its
-            settings of ranks are overridden, and ``mtp_mode`` and where they meet left out.
+            settings of ranks are overridden; ``mtp_mode``, where ranks meet, and on several ranks
+            ``runner="process"`` are left out, since they are threads of this process.
         steps: how many global steps to run, fewer where the data end.
         ranks: numbers of ranks; those that do not divide a step are left out.
         cuts: of each run but the first.
@@ -113,7 +113,7 @@ def verify(
         runs=tuple(runs),
         skipped=tuple(each for each in ranks if rows % each),
         map_batch=map_batch,
-        left_out=tuple(n for n in _LEFT_OUT if getattr(described._options, n) not in (None, False)),
+        left_out=_left_out(described),
         to_end=to_end,
     )
 
@@ -126,6 +126,18 @@ def _made(recipe: Callable[[], Pipeline]) -> Pipeline:
             "from it; return one"
         )
     return made
+
+
+def _left_out(described: Pipeline) -> tuple[str, ...]:
+    """Name the options that say in which process an engine runs, and where several meet."""
+    options, found = described._options, []
+    if options.mtp_mode:
+        found.append("mtp_mode")
+    if starts_processes(described):
+        found.append("runner='process' on several ranks")
+    found += ["aggregate_dir"] if options.aggregate_dir is not None else []
+    found += ["aggregate_store"] if options.aggregate_store is not None else []
+    return tuple(found)
 
 
 @contextlib.contextmanager
