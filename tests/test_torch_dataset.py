@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from contextlib import closing
+from itertools import islice
 
 import polars as pl
 import pytest
@@ -104,8 +105,13 @@ def test_spawned_workers_get_functions_without_a_name_and_a_state_that_waits():
         next(items)
         state = pipeline.checkpoint(scope="local")
         wanted = [batch.to_training(return_labels=True) for batch in items]
-    pipeline = make().restore(state)
-    found = list(loader_of(pipeline, 1, "spawn", collate_fn=Labelled()))
+    pipeline, settings = make().restore(state), {"kind": StatefulDataLoader}
+    loader = loader_of(pipeline, 1, "spawn", collate_fn=Labelled(), **settings)
+    found = list(islice(loader, 2))
+    again = loader_of(make(), 1, "spawn", collate_fn=Labelled(), **settings)
+    again.load_state_dict(loader.state_dict())
+    del loader
+    found += again
     assert len(found) == len(wanted) > 3
     for one, other in zip(found, wanted, strict=True):
         assert one["ids"] == other["ids"]
@@ -116,15 +122,19 @@ def test_spawned_workers_get_functions_without_a_name_and_a_state_that_waits():
 
 
 @pytest.mark.parametrize(
-    ("settings", "workers"), [(STEPS, 2), (LANES, 2), (STEPS, 0)], ids=["steps", "lanes", "none"]
+    ("settings", "workers"),
+    [*((STEPS, count) for count in (0, 2, 3, 5, 8)), *((LANES, count) for count in (1, 4, 6, 7))],
 )
 def test_a_stateful_loader_goes_on_where_it_was_left_again_and_again(settings, workers):
-    def make():
-        return loader_of(packed(**settings), workers, kind=StatefulDataLoader)
+    """Also where it asks workers for their states once in three batches, and passes over two."""
+
+    def make(every=1):
+        more = {"kind": StatefulDataLoader, "snapshot_every_n_steps": every}
+        return loader_of(packed(**settings), workers, **more)
 
     wanted, found, state = batches(make()), [], None
     for count in (5, 4):
-        loader = make()
+        loader = make(3)
         if state is not None:
             loader.load_state_dict(state)
         for _, batch in zip(range(count), loader, strict=False):

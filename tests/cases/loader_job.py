@@ -5,7 +5,9 @@ dropped by a function and packed, so that lanes end apart; no expression of Pola
 threads would be lost in forked workers.
 """
 
+import io
 import json
+import multiprocessing
 import os
 import sys
 import time
@@ -17,6 +19,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 from tests.cases.ranks_job import told
 from tests.properties.recipes import lengths, source, token_dataset
@@ -32,17 +35,21 @@ class Part:
     meet: where ranks do; None: by torch.distributed, which runs in every part. workers, prefetch:
     of the loader; 0 workers: the pipeline itself. stop: the batch of a rank to save a checkpoint
     after, and to end; None: the end of the data. epochs: of the loader. first: the ranks meet
-    before there are workers. slow: seconds that rank 1 trains on each batch.
+    before there are workers. slow: seconds that rank 1 trains on each batch. cuts: batches of a
+    rank after which another loader, over another pipeline, goes on from the state of the first.
+    context: how workers come to be; after the first cut they are forked.
     """
 
     name: str
     meet: str | None = None
     workers: int = 0
     prefetch: int | None = None
+    context: str = "fork"
     stop: int | None = None
     epochs: int = 1
     first: bool = False
     slow: float = 0.0
+    cuts: tuple[int, ...] = ()
 
 
 def most(payload):
@@ -71,14 +78,15 @@ def described(rank=0, world=1, **options):
     )
 
 
-def loader_of(pipeline, part):
-    return DataLoader(
+def loader_of(pipeline, part, context="fork"):
+    kind = StatefulDataLoader if part.cuts else DataLoader
+    return kind(
         pipeline.to_torch_dataset(),
         batch_size=None,
         num_workers=part.workers,
         prefetch_factor=part.prefetch,
-        multiprocessing_context="fork",
-        timeout=90,
+        multiprocessing_context=context if part.workers else None,
+        timeout=90 if part.workers else 0,
     )
 
 
@@ -87,6 +95,8 @@ def ran(part, rank, world, out):
     place = {}
     if part.meet is not None:
         place["aggregate_store" if "://" in part.meet else "aggregate_dir"] = part.meet
+    if part.cuts:
+        return [cut(part, lambda run: described(rank, world, run_id=run, **place))], ""
     pipeline, found = described(rank, world, run_id=part.name, **place), []
     if part.first:
         pipeline.checkpoint()
@@ -106,7 +116,27 @@ def ran(part, rank, world, out):
     return found, ""
 
 
+def cut(part, make):
+    """Give the rows of each batch of loaders of which each goes on from the one before."""
+    found, state = [], None
+    for number, stop in enumerate([*part.cuts, None]):
+        context = "fork" if number else part.context
+        loader = loader_of(make(f"{part.name}-{number}"), part, context)
+        if state is not None:
+            loader.load_state_dict(torch.load(state, weights_only=True))
+        items = iter(loader)
+        while len(found) != stop and (batch := next(items, None)) is not None:
+            found.append(told(batch).split())
+        state = io.BytesIO()
+        torch.save(loader.state_dict(), state)
+        state.seek(0)
+        del items, loader  # its workers end
+    return found
+
+
 def main():
+    # Modules that servers of forks load once, and not each of their workers.
+    multiprocessing.set_forkserver_preload(["tests.cases.loader_job", "zephon.running"])
     out, parts = Path(sys.argv[1]), [Part(**each) for each in json.loads(sys.argv[2])]
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)

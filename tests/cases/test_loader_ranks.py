@@ -28,6 +28,10 @@ PARTS = [
     Part(name="hosted", meet="torch://127.0.0.1:", workers=2, prefetch=1, slow=0.05),
     Part(name="met", meet="torch://127.0.0.1:", workers=2, prefetch=2, first=True),
     Part(name="apart", workers=1),
+    Part(name="no workers, cut", meet="meet", cuts=(1, 7, 20)),
+    Part(name="forked, cut", meet="meet", workers=3, cuts=(4, 17)),
+    Part(name="hosted, cut", meet="torch://127.0.0.1:", workers=5, prefetch=1, cuts=(11,)),
+    Part(name="fresh, cut", meet="meet", workers=2, context="forkserver", cuts=(9, 30)),
 ]
 
 
@@ -88,6 +92,12 @@ def test_workers_on_ranks_end_together_with_the_steps_of_one_process(whole, out,
     """Wherever they meet; a store by its address outlives the workers that end first."""
     epochs = handed_out(out, name)
     assert epochs == [whole] * len(epochs)
+
+
+@pytest.mark.parametrize("name", [part.name for part in PARTS if part.cuts])
+def test_stateful_loaders_on_ranks_go_on_where_they_were_left(whole, out, name):
+    """However their workers come to be; cuts fall inside steps, and each rank keeps its state."""
+    assert handed_out(out, name) == [whole]
 
 
 def test_workers_that_cannot_meet_are_told(out):
