@@ -35,6 +35,7 @@ LATE = (
     "tokenizers",
     "torch",
     "transformers",
+    "transformers",
     "zephon.exec.engine",
     "zephon.expressions",
     "zephon.planner.compiler",

@@ -72,8 +72,9 @@ def printed(*arguments):
         (TORCHRUN, "train_ddp.py", ()),
         (ACCELERATE, "train_accelerate.py", ()),
         ((), "train_lightning.py", ("--devices",)),
+        (TORCHRUN, "train_hf_trainer.py", ()),
     ],
-    ids=["ddp", "accelerate", "lightning"],
+    ids=["ddp", "accelerate", "lightning", "hf trainer"],
 )
 def test_an_example_goes_on_with_fewer_ranks(made, whole, tmp_path, launcher, file, devices):
     for name in ("prose", "code", "tokenizer"):
