@@ -1,7 +1,7 @@
 """How much one rendering may take, in steps and in characters made; no clock is asked.
 
 So the same row is always rendered or always refused, on any machine under any load. An ordinary
-conversation takes some hundred steps; 500 messages of 100 kB take about a quarter of what there
+conversation takes some hundred steps; 500 messages of 100 kB take at most a third of what there
 is. What takes all of it is refused after some seconds.
 """
 

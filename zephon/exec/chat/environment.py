@@ -57,6 +57,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=["jinja2.ext.loopcontrols", Generation],
+            optimized=False,  # it visits a chain of n operators n * n times, and folds little
         )
         self.filters = dict(FILTERS)
         self.tests = dict(TESTS)

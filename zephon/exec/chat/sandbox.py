@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Template", "TemplateFault", "compile_template"]
 
-LONGEST_TEMPLATE = 1 << 20
+LONGEST_TEMPLATE = 1 << 18
 _LONGEST_PROBLEM = 400
 _KEPT = 64
 _RENDERING = 1
