@@ -16,7 +16,6 @@ from zephon.errors import PlanError
 from zephon.exec.chat import budget
 from zephon.exec.chat.sandbox import TemplateFault, compile_template
 
-
 TOO_LARGE = r"""
 'a' * 10**9
 10**9 * 'a'
