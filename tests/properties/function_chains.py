@@ -118,6 +118,31 @@ class Fives(Accumulator):
         return bool(self.held)
 
 
+def talked(row):
+    """Say the tokens in turns, each as a block."""
+    ids = row["input_ids"][:40]
+    turns = [
+        {"from": ("human", "gpt")[at // 5 % 2], "value": [{"type": "ids", "ids": ids[at : at + 5]}]}
+        for at in range(0, len(ids), 5)
+    ]
+    return {"conversations": turns, "n": row["n"], "k": row["k"]}
+
+
+def one_more(block):
+    return {**block, "ids": [each + 1 for each in block["ids"]]}
+
+
+def heard(row):
+    said = [each for message in row["messages"] for each in message["content"][0]["ids"]]
+    return {"input_ids": said, "n": row["n"], "k": row["k"]}
+
+
+def conversations(pipeline):
+    """Make rows of each answered turn: some become several, some none."""
+    talks = pipeline.map_transform(talked).normalize_chat(format="auto", on_block=one_more)
+    return talks.expand_chat().map_transform(heard)
+
+
 def nines():
     """By a name: a copy that went through cloudpickle has lost the source of a lambda."""
     return CountingAccumulator(9)
@@ -155,6 +180,9 @@ CHAINS = {
     "filter, exact tokens": lambda: flat(
         start(mixture_unit="tokens", exhausted_policy="stop").filter(pl.col("k") % 4 > 0)
     ),
+    "conversations": lambda: flat(conversations(start())),
+    "conversations, shuffle": lambda: flat(conversations(start()).shuffle(40), "first_fit"),
+    "shuffle, conversations": lambda: conversations(start().shuffle(30)),
     "documents mapped": lambda: start().map_transform(shorter).shuffle(30),
     "groups": lambda: flat(grouped(start())),
     "groups, shuffle": lambda: flat(grouped(start()).shuffle(30), "first_fit"),

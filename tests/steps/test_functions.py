@@ -122,17 +122,6 @@ def test_text_is_decoded():
     ]  # fmt: skip
 
 
-def test_a_conversation_becomes_a_row_of_each_answer():
-    def said(role, text):
-        return {"role": role, "content": text}
-
-    chat = [said("user", "a"), said("assistant", "b"), said("user", "c"), said("assistant", "d")]
-    rows = [{"messages": chat}, {"messages": chat[:2]}, {"messages": chat[:1]}]
-    records = list(pipeline(rows).expand_chat())
-    assert [len(r.payload["messages"]) for r in records] == [2, 4, 2]
-    assert [r.meta.lineage for r in records] == [(0,), (1,), ()]
-
-
 def test_an_error_names_the_function_and_the_row():
     def broken(row):
         if row["k"] == 7:
@@ -206,7 +195,6 @@ class Yielding:
         (lambda p: p.decode_text(fields=5), ValueError, "fields must be names of fields, got 5"),
         (lambda p: p.decode_text(fields=[5]), ValueError, r"names of fields, got \[5\]; pass one"),
         (lambda p: p.decode_text(fields=None), ValueError, "names of fields, got None"),
-        (lambda p: p.expand_chat(field=""), ValueError, "field must be the name"),
         (lambda p: p.take(3).batch(2), ValueError, "batch: it cannot come after take"),
         (
             lambda p: p.take(3).prefetch(),

@@ -12,7 +12,8 @@ from zephon.exec.change import Change, differences, part_of, shown, without
 FUNCTIONS = frozenset(
     {
         *("filter", "select", "with_columns", "rename", "drop"),
-        *("map_transform", "decode_text", "expand_chat", "add_op", "stateful_transform"),
+        *("map_transform", "decode_text", "normalize_chat", "expand_chat"),
+        *("add_op", "stateful_transform"),
     }
 )
 """Calls that say which rows there are and what they hold; the others place what they are given."""

@@ -23,6 +23,7 @@ from zephon.planner.logical import (
     MapTransform,
     Materialize,
     Node,
+    NormalizeChat,
     PackFlat,
     PackSequences,
     Prefetch,
@@ -136,7 +137,7 @@ def _segment_steps(section: Section, flow: Flow, layout: RowLayout) -> Iterator[
                     ),
                     1,
                 )
-            case MapTransform() | DecodeText() | ExpandChat():
+            case MapTransform() | DecodeText() | NormalizeChat() | ExpandChat():
                 call = replace(node, input=None)
                 yield CallRows(calls=(call,), **rows.form()), node.parallelism
             case CustomOp():

@@ -12,7 +12,7 @@ from typing import Any
 from zephon.column_steps import ColumnStep, Expression
 from zephon.io.fields import Column
 from zephon.planner.logical.custom import CustomOp, Stateful
-from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform
+from zephon.planner.logical.functions import RowStep
 from zephon.planner.logical.tokenize_chat import TokenizeChat
 
 
@@ -88,7 +88,7 @@ class CallRows:
     earlier steps made as columns, and what rows hold it in.
     """
 
-    calls: tuple[MapTransform | DecodeText | ExpandChat, ...]
+    calls: tuple[RowStep, ...]
     token_fields: tuple[str, ...] = ()
     masks: tuple[str, ...] = ()
     container: str = "list"
@@ -334,7 +334,7 @@ class CallInOrder(PhysicalNode):
     anew; 1: it remembers nothing; 0: it writes its memory down itself.
     """
 
-    op: CustomOp | Stateful | MapTransform | DecodeText | ExpandChat
+    op: CustomOp | Stateful | RowStep
     layout: RowLayout
     every: int
 

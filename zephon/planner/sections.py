@@ -13,17 +13,15 @@ from typing import TypeAlias
 
 from zephon.planner.logical import (
     CustomOp,
-    DecodeText,
-    ExpandChat,
     Fetch,
-    MapTransform,
     Node,
     Stateful,
 )
 from zephon.planner.logical.batch import Batch, MapBatch, Take
+from zephon.planner.logical.functions import RowStep
 from zephon.planner.logical.pack import Pack
 
-PythonStep: TypeAlias = CustomOp | Stateful | MapTransform | DecodeText | ExpandChat
+PythonStep: TypeAlias = CustomOp | Stateful | RowStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,20 @@ def check_fingerprint(call: str, fingerprint: object) -> None:
         )
 
 
+def check_function(call: str, fn: object, name: str = "fn") -> None:
+    """Refuse what cannot be called, or what gives something that must still be run."""
+    if not callable(fn):
+        raise WrongKindError(f"{call}: {name} must be a function, got {fn!r:.80}; pass one")
+    for each in (fn, inspect.getattr_static(type(fn), "__call__", None)):
+        unfit = inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
+        if unfit or inspect.isgeneratorfunction(each):
+            word, way_out = ("yield", "return") if not unfit else ("async def", "def")
+            raise WrongKindError(
+                f"{call}: {name} must return what it makes, got {fn!r:.80} with {word!r}; write it "
+                f"with {way_out!r}"
+            )
+
+
 def _with_words_checked(call: FunctionType) -> Callable[..., Any]:
     """Make a call name the nearest right word where it is given one that it does not take."""
     parameters = inspect.signature(call).parameters.values()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-from zephon.errors import PlanError, WrongKindError
+from zephon.errors import PlanError
 from zephon.planner import logical
 from zephon.planner.logical.node import at_least
 from zephon.planner.logical.pack import Pack
-from zephon.steps.description import Description, check_fingerprint, check_placement, whole
+from zephon.steps.description import (
+    Description,
+    check_fingerprint,
+    check_function,
+    check_placement,
+    whole,
+)
 
 
 class FunctionSteps(Description):
@@ -45,7 +50,7 @@ class FunctionSteps(Description):
             PlanError: batches are there already: use ``map_batch``.
         """
         check_placement("map_transform", placement)
-        _check_function("map_transform", fn)
+        check_function("map_transform", fn)
         check_fingerprint("map_transform", fingerprint)
         if self._has(logical.Batch):
             raise PlanError(
@@ -89,7 +94,7 @@ class FunctionSteps(Description):
             PlanError: there are no batches yet.
         """
         check_placement("map_batch", placement)
-        _check_function("map_batch", fn)
+        check_function("map_batch", fn)
         check_fingerprint("map_batch", fingerprint)
         if not self._has(logical.Batch):
             raise PlanError(
@@ -153,38 +158,6 @@ class FunctionSteps(Description):
             )
         )
 
-    def expand_chat(
-        self,
-        *,
-        field: str = "messages",
-        placement: str = "auto",
-        parallelism: int | None = None,
-    ) -> Self:
-        """Make a row of each user turn that was answered: the conversation up to the next one.
-
-        Several rows of one conversation are its children, numbered by the user turn. A conversation
-        in which nothing is answered is dropped.
-
-        Args:
-            field: the messages; a dotted path reaches into nested rows.
-            placement: "auto" or "local".
-            parallelism: workers that may do it at once, 4 if not given.
-
-        Raises:
-            PlanError: an argument cannot be, or rows are packed already.
-        """
-        check_placement("expand_chat", placement)
-        self._refuse_after("expand_chat", Pack, logical.Batch)
-        if not isinstance(field, str) or not field:
-            raise PlanError(f"expand_chat: field must be the name of a field, got {field!r}")
-        return self._add(
-            logical.ExpandChat(
-                input=self._node,
-                field=field,
-                parallelism=4 if parallelism is None else whole(parallelism),
-            )
-        )
-
     def materialize(self, *, placement: str = "auto", parallelism: int | None = None) -> Self:
         """Do nothing to rows; no rule of the optimizer moves or joins steps across this one."""
         check_placement("materialize", placement)
@@ -193,20 +166,6 @@ class FunctionSteps(Description):
                 input=self._node, parallelism=1 if parallelism is None else whole(parallelism)
             )
         )
-
-
-def _check_function(call: str, fn: object) -> None:
-    """Refuse what cannot be called, or what gives something that must still be run."""
-    if not callable(fn):
-        raise WrongKindError(f"{call}: fn must be a function, got {fn!r:.80}; pass one")
-    for each in (fn, inspect.getattr_static(type(fn), "__call__", None)):
-        unfit = inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
-        if unfit or inspect.isgeneratorfunction(each):
-            word, way_out = ("yield", "return") if not unfit else ("async def", "def")
-            raise WrongKindError(
-                f"{call}: fn must return what it makes, got {fn!r:.80} with {word!r}; write it "
-                f"with {way_out!r}"
-            )
 
 
 def _flag(call: str, drop_none: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zephon.steps.chat import ChatSteps
 from zephon.steps.columns import ColumnSteps
+from zephon.steps.conversations import ConversationSteps
 from zephon.steps.custom import CustomSteps
 from zephon.steps.functions import FunctionSteps
 from zephon.steps.order import OrderSteps
@@ -16,6 +17,7 @@ class Steps(
     ReadingSteps,
     ColumnSteps,
     FunctionSteps,
+    ConversationSteps,
     CustomSteps,
     TokenSteps,
     ChatSteps,

@@ -8,11 +8,11 @@ from zephon.exec.custom_steps.stateful import StatefulStep
 from zephon.exec.custom_steps.step import CustomStep
 from zephon.ops.context import OpServices, StageInfo
 from zephon.planner.logical.custom import CustomOp, Stateful
-from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform
+from zephon.planner.logical.functions import RowStep
 
 
 def custom_step(
-    op: CustomOp | Stateful | MapTransform | DecodeText | ExpandChat,
+    op: CustomOp | Stateful | RowStep,
     services: OpServices,
     stage_info: StageInfo | None = None,
 ) -> CustomStep:

@@ -8,7 +8,7 @@ from zephon.exec.operator import RowError
 from zephon.exec.operators.bad_row import BadRow
 from zephon.exec.operators.row_calls import DROPPED, RowCalls
 from zephon.io.made_rows import part_of
-from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform
+from zephon.planner.logical.functions import RowStep
 from zephon.types import SampleRecord
 
 
@@ -17,7 +17,7 @@ class RowByRowStep(CustomStep):
 
     row_by_row = True
 
-    def __init__(self, node: MapTransform | DecodeText | ExpandChat) -> None:
+    def __init__(self, node: RowStep) -> None:
         self._calls = RowCalls((node,))
         self.label = node.call
 

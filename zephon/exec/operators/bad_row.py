@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from zephon.errors import DataError
 
 
@@ -20,3 +23,10 @@ class BadRow(Exception):
         self.problem = problem
         self.way_out = way_out
         self.kind = kind
+
+
+def name_of_function(function: Any) -> str:
+    """Say how messages call a function of the user."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__qualname__", type(function).__qualname__)

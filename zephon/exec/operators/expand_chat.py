@@ -6,16 +6,14 @@ was said before it, and everything that follows it as an answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from zephon.batches.own_copies import own_copy
 from zephon.errors import DataTypeError, nearest
 from zephon.exec.operators.bad_row import BadRow
-
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+from zephon.exec.operators.message_fields import messages_at, path_of, with_messages
+from zephon.planner.logical.functions import ROLES
 
 
 def answered_turns(row: Any, field: str) -> list[tuple[int, dict[str, Any]]]:
@@ -28,8 +26,8 @@ def answered_turns(row: Any, field: str) -> list[tuple[int, dict[str, Any]]]:
     Raises:
         BadRow: there is no such field, no list in it, or something else than messages in that.
     """
-    path = _path(row, field)
-    messages = _messages(row, path, field)
+    path = path_of("expand_chat", row, field)
+    messages = messages_at("expand_chat", row, path, field)
     roles = [_role(message, at, field) for at, message in enumerate(messages)]
     users = [at for at, role in enumerate(roles) if role == "user"]
     stops = [*users, len(roles)][1:]
@@ -40,37 +38,9 @@ def answered_turns(row: Any, field: str) -> list[tuple[int, dict[str, Any]]]:
     ]
     made = []
     for number, (turn, stop) in enumerate(answered):
-        made_row = _with(row, path, messages[:stop])
+        made_row = with_messages(row, path, messages[:stop])
         made.append((turn, made_row if number + 1 == len(answered) else own_copy(made_row)))
     return made
-
-
-def _path(row: Any, field: str) -> tuple[str, ...]:
-    if not isinstance(row, Mapping):
-        raise _bad(
-            f"a row must be a dict with a field {field!r}, got a {type(row).__name__}",
-            "make dicts of the rows first, with map_transform",
-            kind=DataTypeError,
-        )
-    return (field,) if field in row else tuple(field.split("."))
-
-
-def _messages(row: Mapping[str, Any], path: tuple[str, ...], field: str) -> list[Any]:
-    value: Any = row
-    for name in path:
-        if not isinstance(value, Mapping) or name not in value:
-            names = ", ".join(str(each) for each in list(row)[:20]) or "no fields"
-            raise _bad(f"no field {field!r}; the row has {names}", "name another field")
-        value = value[name]
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        value = value.tolist()
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-        raise _bad(
-            f"field {field!r} must be a list of messages, got a {type(value).__name__}",
-            "name another field, or mend the row",
-            kind=DataTypeError,
-        )
-    return list(value)
 
 
 def _role(message: Any, at: int, field: str) -> str:
@@ -87,12 +57,6 @@ def _role(message: Any, at: int, field: str) -> str:
     came = f"got {role!r}" if "role" in message else "and it has none"
     hint = nearest(role, ROLES) if isinstance(role, str) else f"roles are {', '.join(ROLES)}"
     raise _bad(f"message {at} of field {field!r} must have a known role, {came}", hint)
-
-
-def _with(row: Mapping[str, Any], path: tuple[str, ...], messages: list[Any]) -> dict[str, Any]:
-    """Give the row with other messages; it shares everything else."""
-    name, *rest = path
-    return {**row, name: _with(row[name], tuple(rest), messages) if rest else messages}
 
 
 def _bad(problem: str, way_out: str, **more: Any) -> BadRow:

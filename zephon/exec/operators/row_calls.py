@@ -18,10 +18,18 @@ from typing import Any
 from zephon.batches.identity import LineagePath
 from zephon.batches.own_copies import own_copy
 from zephon.errors import told
-from zephon.exec.operators.bad_row import BadRow
+from zephon.exec.operators.bad_row import BadRow, name_of_function
 from zephon.exec.operators.decode_text import decoded
 from zephon.exec.operators.expand_chat import answered_turns
-from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform, RowFunction
+from zephon.exec.operators.normalize_chat import Normalizer
+from zephon.planner.logical.functions import (
+    DecodeText,
+    ExpandChat,
+    MapTransform,
+    NormalizeChat,
+    RowFunction,
+    RowStep,
+)
 
 DROPPED: Any = object()
 """What a call returns for a row that is no more."""
@@ -37,7 +45,7 @@ class RowCalls:
 
     only: Callable[[Any], Any] | None
 
-    def __init__(self, nodes: Sequence[MapTransform | DecodeText | ExpandChat]) -> None:
+    def __init__(self, nodes: Sequence[RowStep]) -> None:
         self._calls: list[Callable[[Any], Any] | _Expand] = []
         for node in nodes:
             match node:
@@ -46,6 +54,8 @@ class RowCalls:
                         self._calls.append(_Function(function, first=not self._calls))
                 case DecodeText():
                     self._calls.append(partial(decoded, node=node))
+                case NormalizeChat():
+                    self._calls.append(Normalizer(node))
                 case ExpandChat():
                     self._calls.append(_Expand(node.field))
         self.expands = any(isinstance(call, _Expand) for call in self._calls)
@@ -89,7 +99,7 @@ class _Function:
         self._drop_none = function.drop_none
         # What the function does to a row before it returns None must not show.
         self._copies = not first or not function.drop_none
-        self._name = _name(function.function)
+        self._name = name_of_function(function.function)
 
     def __call__(self, row: Any) -> Any:
         given = own_copy(row) if self._copies else row
@@ -134,9 +144,3 @@ class _Expand:
         if len(turns) == 1:
             return [((), turns[0][1])]
         return [((turn,), part) for turn, part in turns]
-
-
-def _name(function: Any) -> str:
-    while isinstance(function, partial):
-        function = function.func
-    return getattr(function, "__qualname__", type(function).__qualname__)

@@ -15,6 +15,7 @@ from zephon.planner.logical.functions import (
     InPython,
     MapTransform,
     Materialize,
+    NormalizeChat,
     RowFunction,
 )
 from zephon.planner.logical.node import Measure, Node
@@ -39,6 +40,7 @@ __all__ = [
     "Materialize",
     "Measure",
     "Node",
+    "NormalizeChat",
     "PackFlat",
     "PackSequences",
     "Prefetch",

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from zephon.io.fields import Field
 from zephon.planner.logical.node import Node, at_least, flags, one_of
 
 ENCODING_ERRORS = ("strict", "ignore", "replace", "backslashreplace", "surrogateescape")
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+"""Who may say a message of a conversation."""
+
+ROLE_WORDS = {
+    **{role: role for role in ROLES},
+    **{"human": "user", "gpt": "assistant", "chatgpt": "assistant"},
+    **{"function_call": "assistant", "observation": "tool"},
+}
+"""What data call those who say something, and which role each is."""
+
+CHAT_FORMATS = ("messages", "sharegpt", "alpaca", "prompt_completion", "auto")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +102,35 @@ class ExpandChat(InPython):
     def keeps_rows(self) -> bool:
         """Never: a conversation gives as many rows as it has answered turns."""
         return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalizeChat(InPython):
+    """Make a list of messages of what a row holds as a conversation.
+
+    format: one of ``CHAT_FORMATS``. field: where its messages lie; None: where they do by custom.
+    roles: words of the user beside ``ROLE_WORDS``, each with its role. on_block: makes something
+    else of blocks that are not text. keep_source: the fields that messages are made of stay, too.
+    """
+
+    call: ClassVar[str] = "normalize_chat"
+    format: str
+    field: str | None = None
+    field_out: str = "messages"
+    roles: tuple[tuple[str, str], ...] = ()
+    on_block: RowFunction | None = None
+    keep_source: bool = False
+
+    def __post_init__(self) -> None:
+        super(NormalizeChat, self).__post_init__()
+        one_of("normalize_chat", "format", self.format, CHAT_FORMATS)
+        flags("normalize_chat", self, "keep_source")
+        for _, role in self.roles:
+            one_of("normalize_chat", "roles: a role", role, ROLES)
+
+
+RowStep: TypeAlias = MapTransform | DecodeText | NormalizeChat | ExpandChat
+"""A step that takes rows one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
