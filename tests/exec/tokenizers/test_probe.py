@@ -12,7 +12,7 @@ from zephon.exec.tokenizers import Encoded, Template, load_tokenizer, loaded
 from zephon.exec.tokenizers.encoder import TEXT
 from zephon.exec.tokenizers.gigatoken_encoder import GigatokenEncoder
 from zephon.exec.tokenizers.hostile_texts import VERSION, fixed_texts
-from zephon.exec.tokenizers.probe import first_difference, probe_texts
+from zephon.exec.tokenizers.probe import probe_texts
 from zephon.exec.tokenizers.reference_encoder import ReferenceEncoder
 from zephon.exec.tokenizers.sources import from_object
 from zephon.exec.tokenizers.verdicts import Verdict, cache_root, recall, remember, verdict_key
@@ -153,13 +153,3 @@ def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
     assert cache_root() == tmp_path
     monkeypatch.delenv("ZEPHON_TOKENIZER_CACHE_DIR")
     assert cache_root().parts[-3:] == (".cache", "zephon", "tokenizers")
-
-
-def test_the_first_difference_is_found():
-    def encoded(values, offsets):
-        return Encoded(np.array(values, np.int32), np.array(offsets, np.int64))
-
-    assert first_difference(encoded([1, 2], [0, 1, 2]), encoded([1, 2], [0, 1, 2])) is None
-    assert first_difference(encoded([1, 2], [0, 1, 2]), encoded([1, 3], [0, 1, 2])) == 1
-    assert first_difference(encoded([1, 2], [0, 1, 2]), encoded([1, 2], [0, 2, 2])) == 0
-    assert first_difference(encoded([1], [0, 1, 1]), encoded([1], [0, 1])) == 1

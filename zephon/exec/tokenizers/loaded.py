@@ -10,9 +10,12 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from unicodedata import unidata_version
 
 from zephon.errors import TokenizerError
+from zephon.exec.tokenizers.careful_encoder import CarefulEncoder
 from zephon.exec.tokenizers.definition import Definition, without_special_tokens
+from zephon.exec.tokenizers.doubtful import table_of
 from zephon.exec.tokenizers.encoder import Encoder, Template
 from zephon.exec.tokenizers.gigatoken_encoder import GigatokenEncoder
 from zephon.exec.tokenizers.hostile_texts import VERSION
@@ -122,13 +125,23 @@ def _load(definition: Definition, backend: str) -> LoadedTokenizer:
     content = definition.content
     if definition.split_special_tokens:
         content = without_special_tokens(content)
-    key = verdict_key(VERSION, definition.content_digest, definition.split_special_tokens)
+    key = verdict_key(
+        VERSION, unidata_version, definition.content_digest, definition.split_special_tokens
+    )
     verdict, first = recall(key), None
     if verdict is None:
         verdict, first = _probe(definition, content, reference())
         remember(key, verdict)
     if verdict.equal:
-        fast = EncoderPool(lambda: _fast(definition.name, content), first=first)
+        table = table_of(verdict.doubtful) if verdict.doubtful else None
+
+        def careful(encoder: Encoder) -> Encoder:
+            return encoder if table is None else CarefulEncoder(encoder, reference, table)
+
+        fast = EncoderPool(
+            lambda: careful(_fast(definition.name, content)),
+            first=None if first is None else careful(first),
+        )
         return LoadedTokenizer("gigatoken", verdict.reason, fast, reference, verdict)
     if backend == "gigatoken":
         raise TokenizerError(

@@ -32,11 +32,13 @@ class Verdict:
     equal: the fast back end gave the ids of the reference.
     reason: one clause that says why, for people.
     template: what the tokenizer's own template puts around a document; None: nothing so simple.
+    doubtful: runs of characters; a document that holds one is left to the reference.
     """
 
     equal: bool
     reason: str
     template: Template | None
+    doubtful: tuple[tuple[int, int], ...] = ()
 
 
 def cache_root() -> Path:
