@@ -106,7 +106,7 @@ def test_a_template_without_tags_is_warned_of_once_and_chosen_ways_are_not(token
 def test_it_stands_once_and_before_packing(tokenizer):
     with pytest.raises(PlanError, match="it was called before"):
         chats(tokenizer).tokenize_chat(tokenizer_id=tokenizer)
-    with pytest.raises(PlanError, match="cannot come after tokenize"):
+    with pytest.raises(PlanError, match="cannot come after pack_flat"):
         chats(tokenizer).pack_flat(64, algorithm="wrap").tokenize_chat(tokenizer_id=tokenizer)
     with pytest.raises(PlanError, match="cannot come after tokenize_chat"):
         chats(tokenizer).tokenize(tokenizer_id=tokenizer, field="text")
