@@ -7,6 +7,7 @@ an object prints keys that the data never had. Lines of JSON and rows in memory 
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from zephon.io.formats import FORMATS
 from zephon.work.component import Component
 from zephon.work.source import WorkSource
 
-_GONE = object()
+_WHOLE = frozenset([str, int, float, bool, type(None)])
 
 
 def padded_components(source: WorkSource | SourceFacts) -> NDArray[np.bool_]:
@@ -46,35 +47,27 @@ def without_null_keys(value: Any) -> Any:
     ({'b': [None, {'d': 1}]}, True)
     """
     if isinstance(value, dict):
-        changes = [
-            (name, kept)
-            for name, item in value.items()
-            if (kept := _GONE if item is None else _nested(item)) is not item
-        ]
-        if not changes:
-            return value
-        made = dict(value)
-        for name, kept in changes:
-            if kept is _GONE:
+        made = value
+        for name, item in value.items():
+            kind = type(item)
+            if kind is str:  # as most are: asked first
+                continue
+            kept = item if kind in _WHOLE else without_null_keys(item)
+            if item is not None and kept is item:
+                continue
+            if made is value:
+                made = dict(value)
+            if item is None:
                 del made[name]
             else:
                 made[name] = kept
         return made
     if isinstance(value, list) or type(value) is tuple:
-        items = [_nested(item) for item in value]
-        if all(map(_same, items, value)):
+        items = [item if type(item) in _WHOLE else without_null_keys(item) for item in value]
+        if all(map(is_, items, value)):
             return value
         return items if isinstance(value, list) else tuple(items)
     return value
-
-
-def _nested(item: Any) -> Any:
-    # Most values are text: a call for each would take twice as long.
-    return item if type(item) is str else without_null_keys(item)
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
 
 
 def _padded(component: Component) -> bool:
