@@ -135,7 +135,8 @@ def test_words_of_the_user_are_known_too():
         ({"a": 1}, "messages", DataError, "no field 'messages'; the row has a", "name another"),
         (
             {"conversations": "a"}, "sharegpt", DataTypeError,
-            "field 'conversations' must be a list of messages, got a str", "name another",
+            "field 'conversations' must be a list of messages, got a str",
+            "name another field, or read its JSON with map_transform before",
         ),
         (
             {"conversations": ["a"]}, "sharegpt", DataTypeError,
@@ -220,7 +221,8 @@ def test_words_of_the_user_are_known_too():
         ),
         (
             {"prompt": [says("user", "a")], "completion": None}, "prompt_completion", DataTypeError,
-            "field 'completion' must be a list of messages, got a NoneType", "",
+            "field 'completion' must be a list of messages, got a NoneType",
+            "name another field, or mend the row",
         ),
     ],
 )  # fmt: skip

@@ -99,12 +99,14 @@ def _sharegpt(row: Mapping[str, Any], field: str, words: Words) -> tuple[Message
 
 def _turn(turn: Any, at: int, field: str, words: Words) -> dict[str, Any]:
     check_keys(turn, at, field, "sharegpt")
-    taken = [name for name in ("role", "content") if turn.get(name) is not None]
-    if "value" not in turn or taken:
+    taken = turn.get("role") is not None or turn.get("content") is not None
+    if taken or "value" not in turn:
         raise bad(f"{place(at, field)} must have from and value, got {names_in(turn)}")
     role = _role(turn["from"], at, field, words)
-    further = {name: value for name, value in turn.items() if name not in _WORDS_FOR_KEYS}
-    return {"role": role, "content": turn["value"], **further}
+    made = {"role": role, "content": turn["value"]}
+    if len(turn) > len(made):
+        made |= {name: value for name, value in turn.items() if name not in _WORDS_FOR_KEYS}
+    return made
 
 
 def _alpaca(row: Mapping[str, Any]) -> tuple[Messages, list[Path]]:

@@ -47,10 +47,12 @@ def messages_at(call: str, row: Mapping[str, Any], path: Sequence[str], field: s
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = value.tolist()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+        text = isinstance(value, str | bytes)
+        way_out = "read its JSON with map_transform before" if text else "mend the row"
         raise BadRow(
             call,
             f"field {field!r} must be a list of messages, got a {type(value).__name__}",
-            "name another field, or mend the row",
+            f"name another field, or {way_out}",
             kind=DataTypeError,
         )
     return list(value)
