@@ -50,7 +50,6 @@ names ~ pairs
 names|length - 1
 7 - 2 - 1
 numbers[0] - numbers[1]
-pairs.keys() - ['b']
 text - 1
 'ab' * 3
 3 * 'ab'

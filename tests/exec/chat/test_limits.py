@@ -48,6 +48,7 @@ TOO_LARGE = r"""
 ('a\n' * 10**7).splitlines()
 ['a' * 10**7] * 10 ~ 1
 ('a' * 10**7 ~ 'b') * 7
+(('%a' * 10**4) % (('\u0390' * 10**4,) * 10**4))
 """.strip().splitlines()
 
 
@@ -59,6 +60,17 @@ def test_no_value_grows_without_end(expression: str) -> None:
     ) as caught:
         template.render({})
     assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("upper", ["x.upper()", "x|upper"])
+def test_a_text_that_grows_with_its_case_is_counted(
+    upper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "LONGEST_TEXT", 100_000)
+    template = compile_template("{{ " + upper + " }}", name="large")
+    assert template.render({"x": "\u0390"}) == "\u0399\u0308\u0301"
+    with pytest.raises(TemplateFault, match="the size of 120,000 characters"):
+        template.render({"x": "\u0390" * 40_000})
 
 
 OTHERS = {
@@ -86,20 +98,24 @@ OTHERS = {
     "'{:>{w}}'.format(1, w=10**10)": "a width or precision is larger",
     "'{:.999999999f}'.format(1.0)": "a width or precision is larger",
     "('{:' ~ '>' * 101 ~ '}').format(1)": "more than 100 characters",
-    "'{:f}'.format(huge)": "a Decimal has no format 'f'",
+    "'{:f}'.format(huge)": "a number has more than 1,000 digits",
     "('%s'|safe) % 1": "marked safe",
     "('{}'|safe).format(1)": "marked safe",
     "[1]|tojson(indent=10**9)": "at most 64 characters",
     "[1]|tojson(separators=('a' * 99, 'b'))": "at most 64 characters",
-    "[1]|map(attribute='a.' * 101)|list": "an attribute has more than 200 characters",
-    "[1]|sort(attribute='a.' * 101)": "an attribute has more than 200 characters",
-    "[1]|selectattr('a.' * 101)|list": "an attribute has more than 200 characters",
+    "[1]|map(attribute='a.' * 101)|list": "an attribute has more than 100 characters or 16 parts",
+    "[1]|sort(attribute='a.' * 101)": "an attribute has more than 100 characters or 16 parts",
+    "[1]|selectattr('a.' * 101)|list": "an attribute has more than 100 characters or 16 parts",
     "day.strftime('%A' * 101)": "more than 200 characters",
     "strftime_now('%A' * 101)": "more than 200 characters",
     "'a'|pprint": "'pprint' is not for chat templates",
     "'a'|striptags": "'striptags' is not for chat templates",
     "'a'|urlize": "'urlize' is not for chat templates",
     "'a'|wordwrap": "'wordwrap' is not for chat templates",
+    "[1]|map(attribute='a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a')|list": "or 16 parts",
+    "{'a': 1}.keys() - ['b']": "the values of a set are in another order each time",
+    "huge": "a number has more than 1,000 digits",
+    "'%d' % huge": "a number has more than 1,000 digits",
     "{}|xmlattr": "'xmlattr' is not for chat templates",
     "deep": "a value is nested more than 100 times",
     "deep|tojson": "a value is nested more than 100 times",
@@ -231,6 +247,9 @@ ENDLESS = {
     "{% if x|sort %}{% endif %}{% endfor %}",
     "texts that are compared": "{% set x = 'a' * 10**6 %}{% set y = 'a' * 10**6 %}"
     "{% for i in range(9999) %}{% if x == y %}{% endif %}{% endfor %}",
+    "formats with paths": "{% set f = '{0' ~ '.a' * 99999 ~ '}' %}{{ f.format(1) }}",
+    "formats with braces": "{% set f = '{{' * 99999 %}{{ f.format(1) }}",
+    "sums": "{% for i in range(9999) %}{% if range(9999)|sum %}{% endif %}{% endfor %}",
     "titles": "{% for i in range(9999) %}{% if ('a' * 99999)|title %}{% endif %}{% endfor %}",
     "words": "{% for i in range(9999) %}{% if ('a ' * 9999)|wordcount %}{% endif %}{% endfor %}",
 }

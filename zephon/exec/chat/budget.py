@@ -15,6 +15,9 @@ MOST_STEPS = 1 << 22
 READ = 9
 """The logarithm of the characters that take one step."""
 
+CASE = 5
+"""The same for characters whose case is changed, at worst to three others each."""
+
 MOST_MADE = 1 << 29
 """Characters that all values made on the way hold together."""
 

@@ -21,12 +21,13 @@ from zephon.exec.chat.conditions import TESTS
 from zephon.exec.chat.extents import key
 from zephon.exec.chat.filters import FILTERS
 from zephon.exec.chat.functions import FUNCTIONS, Function
-from zephon.exec.chat.generated_code import GuardedCode, prepare
+from zephon.exec.chat.generated_code import OF_DICT, GuardedCode
 from zephon.exec.chat.generation import BEGIN, Generation, joined
 from zephon.exec.chat.guard import Guard
 from zephon.exec.chat.methods import ATTRIBUTES, METHODS
+from zephon.exec.chat.weighed_tree import prepare
 
-_OF_DICT = frozenset(dir(dict))
+_names_in = object.__getattribute__  # a namespace has its own
 _DEEP = (Macro, LoopContext, BlockReference)
 _NOTHING = object()
 
@@ -90,7 +91,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         """Make the context of one rendering; the values are not copied, nor ever changed."""
         parent = {**self.globals, **variables}
         made = ChatContext(self, parent, None, blocks)  # type: ignore[arg-type]
-        made.guard = Guard(made)
+        made.guard = Guard(self, parent)
         return made
 
     # ---- what a template reaches
@@ -98,10 +99,18 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         """``a.b``: the attribute if there is one, else the item."""
         kind = type(obj)
-        if kind is not dict or attribute in _OF_DICT:
-            found = self.attribute(obj, attribute)
-            if found is not _NOTHING:
-                return found
+        if kind is dict and attribute not in OF_DICT:
+            return obj[attribute] if attribute in obj else self._absent(obj, attribute)
+        if kind is Namespace:
+            named = _names_in(obj, "_Namespace__attrs")
+            if attribute in named and not attribute.startswith("_"):
+                return named[attribute]
+        allowed = ATTRIBUTES.get(kind)
+        if allowed is not None and attribute in allowed:
+            return getattr(obj, attribute)
+        found = self.attribute(obj, attribute)
+        if found is not _NOTHING:
+            return found
         try:
             return obj[attribute]
         except (TypeError, LookupError):
@@ -112,7 +121,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         try:
             return obj[key(argument)]
         except (TypeError, LookupError):
-            if isinstance(argument, str) and (type(obj) is not dict or argument in _OF_DICT):
+            if isinstance(argument, str) and (type(obj) is not dict or argument in OF_DICT):
                 found = self.attribute(obj, argument)
                 if found is not _NOTHING:
                     return found
@@ -152,14 +161,20 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         found = self.attribute(obj, name)
         return self._absent(obj, name) if found is _NOTHING else found
 
+    def invoke(self, context: ChatContext, obj: Any, name: str, /, *args: Any, **kw: Any) -> Any:
+        """``a.b(c)``: as ``call`` of what ``getattr`` gives, and sooner for methods of data."""
+        rules = METHODS.get(type(obj))
+        rule = None if rules is None else rules.get(name)
+        if rule is not None:
+            return rule(context.guard, getattr(obj, name), args, kw)
+        return self.call(context, self.getattr(obj, name), *args, **kw)
+
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """Call what templates may call, within the rendering's budget.
 
         Raises:
             SecurityError: it is something else.
         """
-        kwargs.pop("_loop_vars", None)
-        kwargs.pop("_block_vars", None)
         guard: Guard = context.guard  # type: ignore[attr-defined]
         kind = type(obj)
         if kind is BuiltinMethodType or kind is MethodType:

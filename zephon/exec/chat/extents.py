@@ -24,6 +24,8 @@ MOST_PARTS = 1 << 20
 MOST_BITS = 4096
 """Bits of a whole number; fewer than Python refuses to write in decimals."""
 
+_MOST_DIGITS = 1_000
+
 SCALARS = frozenset({bool, float, int, NoneType})
 NUMBERS = frozenset({bool, float, int})
 PLAIN = (str, bool, int, float, NoneType, bytes, date, time, timedelta, Decimal, Undefined, range)
@@ -85,6 +87,9 @@ def extent(value: Any, *, plain: bool = False) -> Extent:
                 letters += len(each)
             elif isinstance(each, dict | list | tuple):
                 below.extend(each.values() if isinstance(each, dict) else each)
+            elif isinstance(each, Decimal):
+                if each.is_finite() and abs(each.adjusted()) > _MOST_DIGITS:
+                    raise TemplateFault(f"a number has more than {_MOST_DIGITS:,} digits")
             elif plain and not isinstance(each, PLAIN):
                 raise TemplateFault(f"a {kind.__name__} is no data and cannot be written")
         parts += len(level)

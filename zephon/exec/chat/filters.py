@@ -14,10 +14,10 @@ from jinja2.runtime import Context
 from jinja2.utils import pass_context
 
 from zephon.exec.chat.budget import TemplateFault
-from zephon.exec.chat.generated_code import SPREAD
 from zephon.exec.chat.guarded_calls import Filter, guard_of
 from zephon.exec.chat.list_filters import LIST_FILTERS
 from zephon.exec.chat.text_filters import TEXT_FILTERS
+from zephon.exec.chat.weighed_tree import SPREAD
 
 _QUICK = ("abs", "count", "d", "default", "first", "last", "length")
 _TIME = "its time is not foreseeable"

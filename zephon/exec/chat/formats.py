@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
-from jinja2.sandbox import SandboxedEnvironment, SandboxedFormatter
+from jinja2.sandbox import SandboxedFormatter
 
 from zephon.exec.chat.budget import LONGEST_TEXT, TemplateFault
 from zephon.exec.chat.extents import PLAIN, Extent
@@ -48,17 +48,25 @@ def percent_bounds(text: str, values: Any, parts: Extent) -> int:
 class GuardedFormatter(SandboxedFormatter):
     """``str.format`` with the sandbox's attributes and a guard's limits."""
 
-    def __init__(self, environment: SandboxedEnvironment, guard: Guard) -> None:
-        super().__init__(environment)
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(guard.environment)
         self._guard = guard
         self._length = 0
 
     def filled(self, text: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """Fill in a text."""
         self._guard.make(len(text))
+        self._guard.charge(text.count("{"))
         made = str(self.vformat(text, args, kwargs))
         self._guard.make(len(made))
         return made
+
+    def get_field(
+        self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, str]:
+        """Find one value; every part of its path is a step."""
+        self._guard.charge(len(field_name))
+        return super().get_field(field_name, args, kwargs)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Write one value; its width is limited."""

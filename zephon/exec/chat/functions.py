@@ -39,7 +39,7 @@ def _raise(guard: Guard, /, message: Any) -> None:
 
 def _now(guard: Guard, /, format: str) -> str:  # noqa: A002 - transformers' name
     """Write the date that the recipe fixes; the day of today is another one tomorrow."""
-    given = guard.context.get(DATE_VARIABLE)
+    given = guard.variables.get(DATE_VARIABLE)
     if given is None:
         raise TemplateFault(
             "the template asks for the date of today, with which the same row gives another text "

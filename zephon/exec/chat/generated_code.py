@@ -1,7 +1,6 @@
 """The Python code that Jinja makes of a template, with its costly places handed to a guard.
 
-Every loop, macro and block takes steps for each time it runs, by how much is written in it;
-what is output passes ``write`` or ``text``.
+What is output passes ``write`` or ``text``, and what is in a dict is taken from it without a call.
 """
 
 from __future__ import annotations
@@ -10,10 +9,6 @@ from collections.abc import Sequence
 
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, operators
-from jinja2.exceptions import TemplateAssertionError
-
-from zephon.exec.chat.budget import READ
-from zephon.exec.chat.generation import raw_code
 
 LOCALS = (
     "added",
@@ -35,56 +30,8 @@ LOCALS = (
 )
 """Methods of the guard that the code calls by these names."""
 
-SPREAD = "*"
-"""A filter that no template can name."""
-
-_REFUSED: dict[type[nodes.Node], str] = {
-    nodes.Extends: "extends: there is no other template to load",
-    nodes.Include: "include: there is no other template to load",
-    nodes.Import: "import: there is no other template to load",
-    nodes.FromImport: "import: there is no other template to load",
-    nodes.ScopedEvalContextModifier: "autoescape: a chat template writes plain text, not HTML",
-}
-
-
-def prepare(template: nodes.Template, name: str | None) -> None:
-    """Refuse what no chat template can do, and make each repeated part take steps.
-
-    Raises:
-        TemplateAssertionError: the template loads another one, or writes HTML.
-    """
-    for node in template.find_all(nodes.Node):
-        for kind, problem in _REFUSED.items():
-            if isinstance(node, kind):
-                raise TemplateAssertionError(problem, node.lineno, name)
-    for node in [template, *template.find_all((nodes.For, nodes.Macro, nodes.CallBlock))]:
-        node.body.insert(0, _charge(node))
-        if isinstance(node, nodes.For) and node.test is not None:
-            charged = raw_code("charged()", node.lineno)
-            node.test = nodes.And(charged, node.test, lineno=node.lineno)
-    for call in template.find_all((nodes.Call, nodes.Filter, nodes.Test)):
-        if call.dyn_args is not None:
-            call.dyn_args = _spread(call.dyn_args)
-        if call.dyn_kwargs is not None:
-            call.dyn_kwargs = _spread(call.dyn_kwargs)
-    for block in template.find_all(nodes.Block):
-        block.body.insert(0, _charge(block))
-
-
-def _charge(node: nodes.Node) -> nodes.ExprStmt:
-    size = letters = 0
-    for inner in node.find_all(nodes.Node):
-        size += 1
-        if isinstance(inner, nodes.TemplateData):
-            letters += len(inner.data)
-    return nodes.ExprStmt(
-        raw_code(f"charge({1 + size // 4 + (letters >> READ)})", node.lineno), lineno=node.lineno
-    )
-
-
-def _spread(node: nodes.Expr) -> nodes.Filter:
-    """Count what ``*values`` and ``**values`` hand to a call."""
-    return nodes.Filter(node, SPREAD, [], [], None, None, lineno=node.lineno)
+OF_DICT = frozenset(dir(dict))
+"""Names that ``a.b`` finds in the type of a dict before it looks into the dict."""
 
 
 class GuardedCode(CodeGenerator):
@@ -169,12 +116,39 @@ class GuardedCode(CodeGenerator):
             self.write(f"compared({hows[0]!r}, ")
             self._arguments(values, frame)
 
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        """``a.b``, which is the item of a dict nearly always."""
+        if node.attr in OF_DICT:
+            super().visit_Getattr(node, frame)
+            return
+        name = repr(node.attr)
+        self.write(f"(v[{name}] if type(v := ")
+        self.visit(node.node, frame)
+        self.write(f") is dict and {name} in v else environment.getattr(v, {name}))")
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        """``a(b)``, ``a.b(c)``."""
+        if isinstance(node.node, nodes.Getattr):
+            self.write("environment.invoke(context, ")
+            self.visit(node.node.node, frame)
+            self.write(f", {node.node.attr!r}")
+        else:
+            self.write("environment.call(context, ")
+            self.visit(node.node, frame)
+        self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
+        self.write(")")
+
     def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
         """``a[b]``, ``a[b:c]``."""
         if isinstance(node.arg, nodes.Slice):
             none = nodes.Const(None, lineno=node.lineno)
             bounds = (node.arg.start, node.arg.stop, node.arg.step)
             self._call("sliced", [node.node, *(each or none for each in bounds)], frame)
+        elif isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
+            name = repr(node.arg.value)
+            self.write(f"(v[{name}] if type(v := ")
+            self.visit(node.node, frame)
+            self.write(f") is dict and {name} in v else environment.getitem(v, {name}))")
         else:
             super().visit_Getitem(node, frame)
 

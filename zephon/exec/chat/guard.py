@@ -6,10 +6,10 @@ Each gives what Jinja's own operation gives, after taking what it needs from the
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jinja2.runtime import Context
+from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from zephon.exec.chat.budget import LONGEST_TEXT, OBJECT, READ, Budget, TemplateFault
@@ -33,11 +33,12 @@ _ESCAPED = 6
 class Guard(Budget):
     """The budget of one rendering, and what it wrote."""
 
-    __slots__ = ("begin", "context", "end", "marks")
+    __slots__ = ("begin", "end", "environment", "marks", "variables")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, environment: SandboxedEnvironment, variables: Mapping[str, Any]) -> None:
         super().__init__()
-        self.context = context
+        self.environment = environment
+        self.variables = variables
         self.marks = Marks()
         self.begin = self.marks.begin
         self.end = self.marks.end
@@ -66,6 +67,12 @@ class Guard(Budget):
     def made_text(self, text: str) -> str:
         """Take what a text needs that is longer than was foreseen."""
         self.make(len(text))
+        return text
+
+    def lengthened(self, text: str, length: int) -> str:
+        """Take what a text needs that is longer than the one it was made of."""
+        if len(text) > length:
+            self.make(len(text))
         return text
 
     def joined(self, pieces: Sequence[str]) -> str:
@@ -104,7 +111,10 @@ class Guard(Budget):
         if type(left) not in NUMBERS:
             self.walk(left)
             self.walk(right)
-        return left - right
+        made = left - right
+        if isinstance(made, set | frozenset):
+            raise TemplateFault("the values of a set are in another order each time")
+        return made
 
     def multiplied(self, left: Any, right: Any) -> Any:
         """``a * b``, which repeats texts and lists."""
@@ -136,6 +146,7 @@ class Guard(Budget):
         if isinstance(text, Markup):
             raise TemplateFault("text that was marked safe cannot be filled in with %")
         parts = self.walk(values, plain=True)
+        self.charge(len(text))
         self.make(percent_bounds(text, values, parts))
 
     def _number(self, bits: int) -> None:

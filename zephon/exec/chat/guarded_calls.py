@@ -12,7 +12,8 @@ from zephon.exec.chat.guard import Guard
 
 Filter = Callable[..., Any]
 
-_LONGEST_PATH = 200
+_LONGEST_PATH = 100
+_MOST_PARTS = 16
 
 
 def guard_of(context: Context) -> Guard:
@@ -27,17 +28,23 @@ def soft(guard: Guard, value: Any) -> str:
 
 def called(context: Context, original: Filter, *args: Any, **kwargs: Any) -> Any:
     """Call one of Jinja's own filters with what it wants beside its arguments."""
-    wants = getattr(getattr(original, "jinja_pass_arg", None), "name", "")
+    wants = getattr(original, "jinja_pass_arg", None)
+    if wants is None:
+        return original(*args, **kwargs)
     first = {
-        "context": (context,),
-        "eval_context": (context.eval_ctx,),
-        "environment": (context.environment,),
+        "context": context,
+        "eval_context": context.eval_ctx,
+        "environment": context.environment,
     }
-    return original(*first.get(wants, ()), *args, **kwargs)
+    return original(first[wants.name], *args, **kwargs)
 
 
 def check_path(*attributes: Any) -> None:
     """Refuse a path such as ``a.b.c`` that takes many steps for each value."""
     for each in attributes:
-        if isinstance(each, str) and len(each) > _LONGEST_PATH:
-            raise TemplateFault(f"an attribute has more than {_LONGEST_PATH} characters")
+        if isinstance(each, str) and (
+            len(each) > _LONGEST_PATH or each.count(".") + each.count(",") >= _MOST_PARTS
+        ):
+            raise TemplateFault(
+                f"an attribute has more than {_LONGEST_PATH} characters or {_MOST_PARTS} parts"
+            )

@@ -13,7 +13,7 @@ from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.utils import Cycler, Joiner
 from markupsafe import Markup
 
-from zephon.exec.chat.budget import OBJECT, TemplateFault
+from zephon.exec.chat.budget import CASE, OBJECT, TemplateFault
 from zephon.exec.chat.extents import key, search_steps
 from zephon.exec.chat.formats import GuardedFormatter
 
@@ -24,7 +24,7 @@ Rule = Callable[["Guard", Any, tuple[Any, ...], dict[str, Any]], Any]
 """Takes what a method needs, then calls it: guard, bound method, its arguments."""
 
 _SMALL = 1 << 20
-"""Texts this long may be cut in pieces before the pieces are counted."""
+"""Texts up to this length may be cut in pieces before the pieces are counted."""
 
 _ESCAPED = 6
 
@@ -32,6 +32,13 @@ _ESCAPED = 6
 def _linear(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     guard.make(len(method.__self__))
     return method(*args, **kwargs)
+
+
+def _case(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    length = len(method.__self__)
+    guard.make(length)
+    guard.charge(length >> CASE)
+    return guard.lengthened(method(*args, **kwargs), length)
 
 
 def _ends(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -63,23 +70,30 @@ def _search(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, 
 def _split(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     text = method.__self__
     separator = args[0] if args else kwargs.get("sep")
-    if isinstance(separator, str):
-        backwards = method.__name__ == "rsplit"
-        guard.charge(search_steps(len(text), len(separator), backwards=backwards))
-    return _pieces(guard, method, args, kwargs, separator)
+    if not isinstance(separator, str):
+        return _pieces(guard, method, args, kwargs, lambda part: len(part.split()))
+    backwards = method.__name__ == "rsplit"
+    guard.charge(search_steps(len(text), len(separator), backwards=backwards))
+    return _pieces(guard, method, args, kwargs, lambda part: part.count(separator) + 1)
 
 
 def _lines(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return _pieces(guard, method, args, kwargs, None)
+    return _pieces(guard, method, args, kwargs, lambda part: len(part.splitlines()))
 
 
 def _pieces(
-    guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separator: Any
+    guard: Guard,
+    method: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    many: Callable[[str], int],
 ) -> Any:
-    text = method.__self__
-    if len(text) > _SMALL:  # the pieces are counted first, at worst where that is not easy
-        many = text.count(separator) if isinstance(separator, str) and separator else len(text)
-        guard.make(many * OBJECT)
+    text = str(method.__self__)
+    if len(text) > _SMALL:  # the pieces are counted before there are so many
+        parts = (text[start : start + _SMALL] for start in range(0, len(text), _SMALL))
+        guard.make(OBJECT * sum(map(many, parts)))
+        guard.make(len(text))
+        return method(*args, **kwargs)
     made = method(*args, **kwargs)
     guard.make(len(text) + OBJECT * len(made))
     return made
@@ -126,7 +140,7 @@ def _format(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, 
     text = method.__self__
     if isinstance(text, Markup):
         raise TemplateFault("text that was marked safe cannot be filled in with format")
-    formatter = GuardedFormatter(guard.context.environment, guard)  # type: ignore[arg-type]
+    formatter = GuardedFormatter(guard)
     if method.__name__ == "format":
         return formatter.filled(str(text), args, kwargs)
     if len(args) != 1 or kwargs or not isinstance(args[0], Mapping):
@@ -172,10 +186,10 @@ def _rules(*groups: tuple[str, Rule]) -> dict[str, Rule]:
 
 
 _STR = _rules(
+    ("capitalize casefold lower upper title swapcase", _case),
     (
-        "capitalize casefold lower upper title swapcase removeprefix removesuffix "
-        "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable "
-        "isspace istitle isupper",
+        "removeprefix removesuffix isalnum isalpha isascii isdecimal isdigit isidentifier "
+        "islower isnumeric isprintable isspace istitle isupper",
         _linear,
     ),
     ("startswith endswith", _ends),

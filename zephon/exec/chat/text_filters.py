@@ -10,7 +10,7 @@ from jinja2.filters import FILTERS as DEFAULT_FILTERS
 from jinja2.runtime import Context, Undefined
 from jinja2.utils import pass_context
 
-from zephon.exec.chat.budget import LONGEST_TEXT, READ, TemplateFault
+from zephon.exec.chat.budget import CASE, LONGEST_TEXT, READ, TemplateFault
 from zephon.exec.chat.extents import whole
 from zephon.exec.chat.guarded_calls import Filter, called, guard_of, soft
 from zephon.exec.chat.methods import replaced
@@ -39,7 +39,8 @@ def _on_text(name: str, growth: int = 1, slow: int = 0) -> Filter:
             for each in (*args, *kwargs.values()):
                 if isinstance(each, str) and len(each) > 8:  # trim compares each with each
                     guard.charge(len(text) * len(each) >> 10)
-        return called(context, original, text, *args, **kwargs)
+        made = called(context, original, text, *args, **kwargs)
+        return guard.lengthened(made, len(text)) if isinstance(made, str) else made
 
     return guarded
 
@@ -167,8 +168,8 @@ def _url_encode(context: Context, value: Any) -> str:
 
 
 TEXT_FILTERS: dict[str, Filter] = {
-    **{name: _on_text(name) for name in ("capitalize", "lower", "upper", "trim")},
-    **{name: _on_text(name) for name in ("string", "safe")},
+    **{name: _on_text(name) for name in ("string", "safe", "trim")},
+    **{name: _on_text(name, slow=READ - CASE) for name in ("capitalize", "lower", "upper")},
     **{name: _on_text(name, 6) for name in ("e", "escape", "forceescape")},
     **{name: _on_number(name) for name in ("filesizeformat", "float")},
     "center": _center,
