@@ -19,7 +19,7 @@ from tests.chats import (
     said,
     write_tokenizer,
 )
-from zephon import MixtureSpec, Pipeline, StaticMixtureWorkSource
+from zephon import InMemoryShard, MixtureSpec, Pipeline, StaticMixtureWorkSource
 from zephon.errors import CheckpointError, PlanError, TokenizerError, WrongKindError
 from zephon.io import Dataset
 from zephon.toml_recipe import TomlRecipe
@@ -235,3 +235,28 @@ def test_the_plan_says_what_is_done_with_nulls(tokenizer):
     text = chats(tokenizer).batch(1).explain()
     assert "renders by template 'default' (SHA-256 " in text
     assert "leaves out keys that are null" in text
+
+
+def test_the_last_turn_that_is_left_uses_its_conversation_up(tokenizer):
+    def all_but_the_last(row):
+        return None if len(row["messages"]) == 6 else row
+
+    rows = [{"messages": said("a", "b", "c", "d", "e", "f")}, {"messages": said("x", "y")}]
+    shard = InMemoryShard(rows)
+    source = StaticMixtureWorkSource(
+        [Dataset.from_dict("chats", {0: shard})], MixtureSpec({"chats": 1.0}), seed=1
+    )
+    by_function = Pipeline(source).expand_chat().map_transform(all_but_the_last)
+    silent = "{% for m in messages %}{% generation %}{{ m.content if messages|length < 6 else '' }}"
+    silent = "-" + silent + "{% endgeneration %}{% endfor %}"
+    by_mask = (
+        Pipeline(source)
+        .expand_chat()
+        .tokenize_chat(tokenizer_id=tokenizer, chat_template=silent, special_tokens="none")
+    )
+    for pipeline in (by_function, by_mask):
+        metas = [record.meta for batch in pipeline.batch(1) for record in batch.records]
+        parts = [(meta.lineage, *meta.component_sample_counts.values()) for meta in metas]
+        assert sorted(parts) == [((), 1), ((0,), 0), ((1,), 1)]
+        refs = [ref for meta in metas for ref in meta.contribution_refs()]
+        assert sum(ref.is_last_child for ref in refs) == 2

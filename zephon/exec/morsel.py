@@ -14,6 +14,7 @@ from zephon.column_steps import no_columns
 from zephon.errors import ExecutionError
 from zephon.exec.block import Lost
 from zephon.io.fields import TOKENS
+from zephon.io.made_rows import inherited_records
 from zephon.work.refs import Refs
 
 if TYPE_CHECKING:
@@ -90,11 +91,19 @@ class Morsel:
                 )
                 if stays
             }
+        payload = None
+        if self.payload is not None:
+            payload = self.payload.take(kept)
+            heirs = np.flatnonzero(last & ~found.last_child)
+            if len(heirs) and payload.has_metas:
+                ended = np.flatnonzero(refs.last_child)
+                was = ended[np.searchsorted(ended, kept[heirs])]
+                payload = inherited_records(payload, heirs, self.payload.take(was))
         indices = pa.array(kept)
         return Morsel(
             refs=replace(found, child=child, last_child=last),
             columns=taken_rows(self.columns, indices, len(kept)),
-            payload=None if self.payload is None else self.payload.take(kept),
+            payload=payload,
             measures={name: values[kept] for name, values in self.measures.items()},
             frame=None if self.frame is None else taken_rows(self.frame, indices, len(kept)),
             lost=self.lost.joined(lost),

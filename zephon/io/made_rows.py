@@ -6,7 +6,7 @@ that changes nothing, or that owns all the rows, may have the objects themselves
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -144,6 +144,76 @@ def split_records(
     count = len(parent)
     source = SplitRecords(rows, parent, child, last)
     return Payload((source,), np.zeros(count, np.int32), np.arange(count))
+
+
+class InheritedRecords(RowSource):
+    """Rows that say who they are, after the last part of some row was dropped.
+
+    The part before it is the last one then, and uses the row up.
+
+    rows: that are left. heirs: by the position of such a part, which of ``ended`` was dropped
+    behind it.
+    """
+
+    __slots__ = ("_ended", "_heirs", "_rows")
+
+    has_metas: ClassVar[bool] = True
+
+    def __init__(self, rows: Payload, heirs: Mapping[int, int], ended: Payload) -> None:
+        self._rows = rows
+        self._heirs = heirs
+        self._ended = ended
+
+    def row(self, index: int) -> Any:
+        """Give the row itself."""
+        return self._rows.row(index)
+
+    def moved(self, indices: NDArray[np.int64]) -> list[Any]:
+        """Give the rows themselves."""
+        return self._rows.take(indices).moved()
+
+    def meta(self, index: int) -> SampleMeta:
+        """Give what a row says of itself, and of the sample that it ends now."""
+        meta = self._rows.meta(index)
+        place = self._heirs.get(index)
+        if place is None:
+            return meta
+        ended = self._ended.meta(place)
+        meta = replace(meta, component_sample_counts=dict(ended.component_sample_counts))
+        if meta.contributors is None:
+            return meta
+        closed = {ref.cursor.sample_id for ref in ended.contribution_refs() if ref.is_last_child}
+        return meta.with_contributors(
+            replace(ref, is_last_child=ref.is_last_child or ref.cursor.sample_id in closed)
+            for ref in meta.contribution_refs()
+        )
+
+    def metas_only(self) -> RowSource:
+        """Let go of what rows hold besides."""
+        return InheritedRecords(self._rows.metas_only(), self._heirs, self._ended.metas_only())
+
+    def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
+        """Refer to some rows alone."""
+        picked, places = np.unique(rows, return_inverse=True)
+        heirs = {
+            place: self._heirs[row]
+            for place, row in enumerate(picked.tolist())
+            if row in self._heirs
+        }
+        return InheritedRecords(self._rows.take(picked).copied(), heirs, self._ended), places
+
+
+def inherited_records(rows: Payload, heirs: NDArray[np.int64], ended: Payload) -> Payload:
+    """Give rows of which some now end what a dropped one would have ended.
+
+    Args:
+        rows: that say who they are.
+        heirs: positions of these, shape [ended], int64.
+        ended: what was dropped after each.
+    """
+    places = dict(zip(heirs.tolist(), range(len(heirs)), strict=True))
+    source = InheritedRecords(rows, places, ended.metas_only())
+    return Payload((source,), np.zeros(len(rows), np.int32), np.arange(len(rows)))
 
 
 def part_of(meta: SampleMeta, path: LineagePath, *, closes: bool) -> SampleMeta:

@@ -62,7 +62,7 @@ class TokenSteps(Description):
             PlanError: an argument cannot be, or a dataset is known not to have the field.
         """
         check_placement("tokenize", placement)
-        self._refuse_after("tokenize", logical.Tokenize, Pack, logical.Batch)
+        self._refuse_after("tokenize", logical.MakesTokens, Pack, logical.Batch)
         node = logical.Tokenize(
             input=self._node,
             tokenizer=tokenizer,

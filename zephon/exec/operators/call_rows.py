@@ -56,14 +56,15 @@ class CallRowsOp(Operator):
         """Return the rows that functions made; raises what the first bad row raises."""
         with self._turns:
             parents, paths, values = self._called(rows)
-        metas = self._metas(rows, parents, paths)
+        below = rows.payload
+        known = below.metas_only() if below is not None and below.has_metas else None
+        bare = replace(rows, columns=no_columns(len(rows.refs)), payload=known, frame=None)
+        kept, row_of = np.unique(np.array(parents, np.int64), return_inverse=True)
+        left = bare.keep(kept, DROPPED_DRAW)
+        metas = self._metas(left, row_of.tolist(), paths)
         source = MadeRows(values) if metas is None else MadeRecords(values, metas)
         count = len(values)
         payload = Payload((source,), np.zeros(count, np.int32), np.arange(count))
-        parent = np.array(parents, np.int64)
-        bare = replace(rows, columns=no_columns(len(rows.refs)), payload=None, frame=None)
-        kept, row_of = np.unique(parent, return_inverse=True)
-        left = bare.keep(kept, DROPPED_DRAW)
         return replace(
             left,
             refs=split_refs(left.refs, row_of),
@@ -103,8 +104,7 @@ class CallRowsOp(Operator):
         self, rows: Morsel, parents: list[int], paths: list[LineagePath]
     ) -> list[SampleMeta] | None:
         """Say who the rows are that are left, where it must be said; the last of a row ends it."""
-        below = rows.payload
-        known = below if below is not None and below.has_metas else None
+        known = rows.payload
         if known is None and not self._calls.expands:
             return None
         metas = [
