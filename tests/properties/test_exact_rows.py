@@ -127,6 +127,13 @@ def test_hostile_rows_pass_as_they_were_written(tmp_path, kind, steps, reverse):
     assert [repr(record.payload) for record in pipe] == list(map(repr, WRITTEN[::step]))
 
 
+@pytest.mark.parametrize("options", [{"runner": "process", "max_workers": 1}, {"mtp_mode": True}])
+def test_they_cross_processes_as_they_are(tmp_path, options):
+    source = in_order(dataset("jsonl", tmp_path, HOSTILE, shards=3))
+    pipe = STEPS["all"](Pipeline(source)).options(**options)
+    assert [repr(record.payload) for record in pipe] == list(map(repr, WRITTEN))
+
+
 def test_objects_of_parquet_are_as_written_without_the_keys_of_others(tmp_path):
     """Also behind functions, and beside rows of JSON lines, whose nulls are written ones."""
     rows = [
