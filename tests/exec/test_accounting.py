@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.exec.test_checkpoint import PLANS, planned
+from tests.exec.test_states_of_policies import PLANS, planned
 from tests.properties.recipes import lengths, packed, source, text_dataset, token_dataset
 from tests.written import dataset, pipeline, texts_to_tokens
 from zephon import Dataset, InMemoryShard, Pipeline
