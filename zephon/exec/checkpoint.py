@@ -136,7 +136,10 @@ def checked(
                 "restore an earlier one"
             )
     if not isinstance(state, dict):
-        raise TypeError(f"restore: expected a checkpoint dict or bytes, got {type(state).__name__}")
+        raise TypeError(
+            f"restore: expected a checkpoint dict or bytes, got {type(state).__name__}; pass what "
+            "checkpoint() returned, read from its file: read_bytes(), or json.loads() of JSON"
+        )
     if state.get("format") != FORMAT:
         raise CheckpointError(
             f"restore: this is no checkpoint of ours (format {state.get('format')!r}, expected "
