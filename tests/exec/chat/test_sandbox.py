@@ -50,6 +50,9 @@ def test_a_template_without_tags_has_no_ranges() -> None:
     ("macro", "said"),
     [
         ("{{ answer('x') }}", [(2, 3)]),
+        ("{{ 'ab' ~ answer('x') ~ 'c' }}", [(4, 5)]),
+        ("{{ answer('x') if true else 'no' }}", [(2, 3)]),
+        ("{{ answer('x' ~ answer('ab')) }}", [(2, 7)]),
         ("{% set y = answer('x') %}-{{ y }}", [(3, 4)]),
         ("{% set y %}..{{ answer('x') }}{% endset %}-{{ y }}", [(5, 6)]),
         ("{% for each in 'ab' %}{{ answer(each) }}{% endfor %}", [(2, 3), (5, 6)]),
@@ -66,7 +69,7 @@ def test_what_a_macro_wrote_is_found_where_it_is_written(
     defined = "{% macro answer(x) %}> {% generation %}{{ x }}{% endgeneration %}\n{% endmacro %}"
     text, ranges = compile_template(defined + macro, name="macro").render_marked({})
     assert ranges == said
-    assert all(text[start:stop] in "xab" for start, stop in ranges)
+    assert all(text[start:stop] in ("x", "a", "b", "x> ab") for start, stop in ranges)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ class Marks:
         return TemplateFault(
             "what this generation block wrote is in a text that was written "
             f"{how}, so its place is not known; write the result of a macro or set block with "
-            "generation tags as it is and once, without filters, + or ~",
+            "generation tags as it is and once, without filters or +",
             self._lines[serial],
         )
 
