@@ -175,4 +175,5 @@ def test_numbers_told_to_people_are_bounded():
     assert told("lane", [4]) == "lane 4"
     assert told("rank", range(3)) == "ranks 0, 1, 2"
     assert told("lane", []) == "no lanes"
-    assert told("lane", range(1000)) == "lanes 0, 1, 2, 3, 4, 5, 6, 7 and 992 more"
+    assert told("lane", range(1000)) == "lanes 0 to 999"
+    assert told("lane", range(0, 2000, 2)) == "lanes 0, 2, 4, 6, 8, 10, 12, 14 and 992 more"

@@ -31,9 +31,14 @@ def told(noun: str, numbers: Sequence[int]) -> str:
 
     >>> told("lane", [3]), told("lane", [3, 4]), told("lane", [])
     ('lane 3', 'lanes 3, 4', 'no lanes')
+    >>> told("lane", range(16, 32)), told("lane", range(0, 32, 2))
+    ('lanes 16 to 31', 'lanes 0, 2, 4, 6, 8, 10, 12, 14 and 8 more')
     """
     if not numbers:
         return f"no {noun}s"
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > _MOST_TOLD and [*numbers] == [*range(first, last + 1)]:
+        return f"{noun}s {first} to {last}"
     shown = ", ".join(map(str, numbers[:_MOST_TOLD]))
     more = f" and {len(numbers) - _MOST_TOLD} more" if len(numbers) > _MOST_TOLD else ""
     return f"{noun}{'s' if len(numbers) > 1 else ''} {shown}{more}"
