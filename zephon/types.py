@@ -163,6 +163,7 @@ class SampleBatch:
         exclude_fields: Iterable[str] = (),
         return_num_valid_tokens: bool = False,
         return_loss_mask: bool = False,
+        return_loss_weights: bool = False,
         return_cu_seqlens: bool = False,
         return_padding_mask: bool = False,
         eos_mask_loss: bool = False,
@@ -197,6 +198,8 @@ class SampleBatch:
             exclude_fields: outputs to leave out, by their new names; unknown ones are ignored.
             return_num_valid_tokens: add num_valid_tokens, the labels that count, an int.
             return_loss_mask: add loss_mask, 1.0 where a label counts, float32.
+            return_loss_weights: add loss_weights, what the payload's loss_mask says of a label that
+                counts, float32; 1.0 where rows have none.
             return_cu_seqlens: add cu_seqlens and max_seqlen, int32: the segment bounds of each
                 row; with ``flatten`` of the whole batch. A segment is a document, the piece of one
                 that lies in the row, or the padding at its end.
@@ -264,6 +267,7 @@ class SampleBatch:
                 "exclude_fields": exclude_fields,
                 "return_num_valid_tokens": return_num_valid_tokens,
                 "return_loss_mask": return_loss_mask,
+                "return_loss_weights": return_loss_weights,
                 "return_cu_seqlens": return_cu_seqlens,
                 "return_padding_mask": return_padding_mask,
                 "eos_mask_loss": eos_mask_loss,

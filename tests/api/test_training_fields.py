@@ -294,3 +294,20 @@ def test_a_user_s_positions_say_where_documents_begin_and_padding_is_none():
     )
     assert out["document_ids"] == [[0, 1, 1, -1]]
     assert out["labels"] == [[-100, 3, -100, -100]]
+
+
+def test_weights_of_labels_are_those_of_the_payload():
+    batch = user_batch({"tokens": [1, 2, 3, 4], "loss_mask": [1, 0, 0.5, 2]})
+    out = batch.to_training(return_labels=True, return_loss_weights=True)
+    assert list(out)[-1] == "loss_weights"
+    assert "loss_mask" not in out
+    assert out["loss_weights"].tolist() == [[0, 0.5, 2]]
+    assert out["loss_weights"].dtype == torch.float32
+    flat = batch.to_training(return_labels=True, return_loss_weights=True, flatten=True)
+    assert flat["loss_weights"].tolist() == [0, 0.5, 2]
+    plain = user_batch({"tokens": [1, 2, 3]})
+    assert plain.to_training(return_labels=True, return_loss_weights=True)[
+        "loss_weights"
+    ].tolist() == [[1, 1]]
+    with pytest.raises(PlanError, match="return_loss_weights=True needs labels"):
+        batch.to_training(return_loss_weights=True)

@@ -141,8 +141,8 @@ def test_masks_go_through_packing_to_training(tokenizer, weighted):
     mask = np.concatenate([each["loss_mask"] for each in apart])
     tokens = np.concatenate([each["input_ids"] for each in apart])
     np.testing.assert_array_equal(np.array(payload["loss_mask"])[: len(mask)], mask)
-    made = batch.to_training(return_labels=True, return_loss_mask=True, dtype=np.int64)
-    labels, counts = made["labels"][0], made["loss_mask"][0]
+    made = batch.to_training(return_labels=True, return_loss_weights=True, dtype=np.int64)
+    labels, counts = made["labels"][0], made["loss_weights"][0]
     where = np.zeros(len(labels), bool)
     where[: len(mask) - 1] = mask[1:] > 0
     np.testing.assert_array_equal(labels[where], tokens[1:][mask[1:] > 0])

@@ -123,18 +123,22 @@ class _Answer:
         return {"positions": self._typed(self._inputs(positions))}
 
     def _loss_mask(self, labels: NDArray[Any] | None) -> dict[str, Any]:
-        """With labels, 1.0 or its weight where one counts; without, the payload's mask as it is."""
-        if labels is not None and not self._options.return_loss_mask:
-            return {}
+        """With labels, 1.0 where they count, and weights; without, the payload's mask as it is."""
         field = self._rows.acting("loss_mask")
         if labels is None:
             if field is None:
                 return {}
             return {"loss_mask": self._untyped(self._grid.matrix("loss_mask", field))}
+        made: dict[str, Any] = {}
         counts = (labels != self._options.ignore_index).astype(np.float32)
-        if isinstance(field, TokenField) and field.values.dtype.kind == "f":
-            counts *= self._grid.matrix("loss_mask", field)[:, 1:].astype(np.float32)
-        return {"loss_mask": self._untyped(counts)}
+        if self._options.return_loss_mask:
+            made["loss_mask"] = self._untyped(counts)
+        if self._options.return_loss_weights:
+            if field is not None:
+                weights = self._grid.matrix("loss_mask", field)[:, 1:].astype(np.float32)
+                counts = np.where(counts, weights, np.float32(0))
+            made["loss_weights"] = self._untyped(counts)
+        return made
 
     def _extra(self, name: str) -> Any:
         field = self._rows.field(name)
@@ -263,6 +267,8 @@ def _answer_of_nothing(options: TrainingOptions) -> dict[str, Any]:
     made: dict[str, Any] = {}
     if options.return_loss_mask:
         made["loss_mask"] = []
+    if options.return_loss_weights:
+        made["loss_weights"] = []
     if options.return_num_valid_tokens:
         made["num_valid_tokens"] = 0
     if options.return_padding_mask:

@@ -18,12 +18,12 @@ ALWAYS_GENERATED = (
     *("padding_mask", "num_valid_tokens", "cu_seqlens", "max_seqlen"),
 )
 _NEED_LABELS = (
-    *("return_num_valid_tokens", "return_loss_mask", "eos_mask_loss"),
+    *("return_num_valid_tokens", "return_loss_mask", "return_loss_weights", "eos_mask_loss"),
     "mask_document_boundaries",
 )
 _FLAGS = (
     *("return_labels", "flatten", "return_num_valid_tokens", "return_loss_mask"),
-    *("return_cu_seqlens", "return_padding_mask", "return_document_ids"),
+    *("return_loss_weights", "return_cu_seqlens", "return_padding_mask", "return_document_ids"),
     *("eos_mask_loss", "mask_document_boundaries", "pin_memory", "non_blocking"),
 )
 _POSITION_MODES = ("preserve", "sequence")
@@ -47,6 +47,7 @@ class TrainingOptions:
     exclude_fields: tuple[str, ...]
     return_num_valid_tokens: bool
     return_loss_mask: bool
+    return_loss_weights: bool
     return_cu_seqlens: bool
     return_padding_mask: bool
     eos_mask_loss: bool
@@ -84,6 +85,8 @@ class TrainingOptions:
         generated = {*ALWAYS_GENERATED}
         if self.return_labels:
             generated.add("loss_mask")
+        if self.return_loss_weights:
+            generated.add("loss_weights")
         if self.return_document_ids:
             generated.add("document_ids")
         for name in self.extra_fields:
