@@ -175,8 +175,9 @@ def test_bytes_that_hold_something_else_are_refused(content):
     ],
 )
 def test_a_dict_of_somebody_else_is_refused(foreign):
-    with pytest.raises(CheckpointError, match="this is no checkpoint of ours"):
+    with pytest.raises(CheckpointError, match="this is no checkpoint of ours") as caught:
         small().restore(foreign)
+    assert "what state_dict() returned goes to load_state_dict()" in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["version", "recipe", "position", "lanes", "lane_count", "digest"])

@@ -143,7 +143,8 @@ def checked(
     if state.get("format") != FORMAT:
         raise CheckpointError(
             f"restore: this is no checkpoint of ours (format {state.get('format')!r}, expected "
-            f"{FORMAT!r}); pass what checkpoint() returned"
+            f"{FORMAT!r}); pass what checkpoint() returned; what state_dict() returned goes to "
+            "load_state_dict()"
         )
     if state.get("version") != VERSION:
         _refuse_version(state.get("version"), state.get("library"))
