@@ -158,6 +158,7 @@ numbers|select|list ~ numbers|select('gt', 1)|list ~ names|select('eq', 'a')|lis
 names|map('upper')|first
 names|map('nosuch')|list
 names|reverse|list ~ text|reverse
+names|map('upper')|reverse|length ~ (names|map('upper')|reverse)
 names|batch(2)|list ~ names|batch(2, 'x')|list ~ names|slice(2)|list ~ names|slice(2, 'x')|list
 pairs|items|list ~ pairs|dictsort ~ pairs|dictsort(true) ~ pairs|dictsort(by='value')
 missing|items|list
@@ -201,6 +202,19 @@ text()
 raise_exception('no')
 -numbers[0] ~ +numbers[1]
 namespace(a=1).a ~ namespace(pairs).b ~ namespace(a=1).zz
+messages[1].n is defined ~ messages[0].n is defined ~ messages[0].n is undefined
+pairs.items is defined ~ pairs.zz is not defined ~ pairs['items'] is defined ~ pairs['zz'] is defined
+{'a': missing}.a is defined ~ {'a': 1}['a'] is defined ~ (missing is defined) ~ text is defined
+text.upper is defined ~ text.zz is defined ~ text['upper'] is defined ~ names[9] is defined
+namespace(a=1).a is defined ~ namespace(a=1).b is defined ~ range is defined ~ (1 + 1) is defined
+missing.x is defined
+missing.x is undefined
+text is string ~ nothing is none ~ 1 is true ~ true is true ~ false is false ~ 0 is false
+text is string(1)
+text is none(1)
+1 + numbers[0]
+text.x + 'a'
+text + missing
 cycler('a', 'b').next() ~ cycler('a', 'b').current
 joiner(',')() ~ 'x'
 """.strip().splitlines()
@@ -208,6 +222,13 @@ joiner(',')() ~ 'x'
 STATEMENTS = {
     "loops": "{% for m in messages %}{{ loop.index }}/{{ loop.length }} {{ loop.first }}{{ loop.last }}"
     "{{ loop.revindex0 }}{{ loop.previtem.role }}{{ loop.nextitem.role }}{{ m.role }}\n{% endfor %}",
+    "set to nothing": "{% macro m(a, b=a is defined) %}{{ a is defined }}{{ b }}{% endmacro %}{{ m() }}{{ m(1) }}"
+    "{% set x = missing %}{{ x is defined }}{% for x in [missing, 1] %}{{ x is defined }}{% endfor %}"
+    "{{ loop is defined }}{% for y in [1] %}{{ loop is defined }}{{ loop.zz is defined }}{% endfor %}",
+    "sums as output": "{{ 1 + 2 }}{{ numbers[0] + 1 }}{{ names + names }}{{ text + '!' + empty }}"
+    "{% macro m() %}{{ text + '!' }}{{ 1 + 2 }}{% endmacro %}{{ m() + m() }}{{ ('<'|safe) + '<' }}",
+    "a loop of another name": "{% set loop = {'index': 7, 'first': 'f'} %}{{ loop.index }}{{ loop.first }}"
+    "{{ loop.zz }}",
     "cycle": "{% for n in names %}{{ loop.cycle('x', 'y') }}{{ loop.changed(n) }}{% endfor %}",
     "filtered": "{% for n in names if n != 'a' %}{{ loop.index0 }}{{ n }}{% else %}none{% endfor %}",
     "else": "{% for n in [] %}x{% else %}none{% endfor %}",

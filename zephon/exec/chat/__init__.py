@@ -7,9 +7,9 @@ template. What is learned is a list of ``spans.py``, found in one of four ways: 
 
 Of templates read ``sandbox.py`` first (what a compiled one promises), then ``budget.py``,
 ``extents.py`` and ``guard.py`` (how much one rendering may take), ``environment.py``,
-``weighed_tree.py`` and ``generated_code.py`` (how Jinja is made to ask), ``methods.py``,
-``formats.py``, ``functions.py``, ``filters.py`` with ``text_filters.py`` and ``list_filters.py``,
-and ``conditions.py`` (all that a template reaches), ``generation.py`` (where an assistant's words
-are) and ``templates.py`` (what a tokenizer brings). Jinja is loaded when the first template is
-compiled.
+``weighed_tree.py``, ``generated_code.py`` and ``constant_nodes.py`` (how Jinja is made to ask),
+``methods.py``, ``formats.py``, ``functions.py``, ``filters.py`` with ``text_filters.py`` and
+``list_filters.py``, and ``conditions.py`` (all that a template reaches), ``generation.py`` (where
+an assistant's words are) and ``templates.py`` (what a tokenizer brings). Jinja is loaded when the
+first template is compiled.
 """

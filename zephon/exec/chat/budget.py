@@ -84,11 +84,13 @@ class Budget:
                 f"{LONGEST_TEXT:,} may be"
             )
         self.made -= length + OBJECT
+        self.steps -= 1 + (length >> READ)
         if self.made < 0:
             raise TemplateFault(
                 f"rendering makes texts and lists of more than {MOST_MADE:,} characters"
             )
-        self.charge(1 + (length >> READ))
+        if self.steps < 0:
+            self.charge(0)  # raises
 
     def check_output(self, pieces: Sequence[str]) -> None:
         """Refuse an output that is too long because of what stands in the template itself.

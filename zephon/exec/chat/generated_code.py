@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, operators
 
+from zephon.exec.chat.constant_nodes import is_constant, is_number, is_scalar, joined_constants
+
 LOCALS = (
     "added",
     "begin",
@@ -27,6 +29,7 @@ LOCALS = (
     "text",
     "within",
     "write",
+    "wrote",
 )
 """Methods of the guard that the code calls by these names."""
 
@@ -34,8 +37,24 @@ OF_DICT = frozenset(dir(dict))
 """Names that ``a.b`` finds in the type of a dict before it looks into the dict."""
 
 
+OF_LOOP = frozenset(
+    ("depth", "depth0", "first", "index", "index0", "last", "length", "nextitem", "previtem")
+)
+"""What a template may ask of a loop that it is in."""
+
+_SIMPLE_TESTS = {
+    "false": ("(", " is False)"),
+    "none": ("(", " is None)"),
+    "string": ("isinstance(", ", str)"),
+    "true": ("(", " is True)"),
+}
+
+
 class GuardedCode(CodeGenerator):
     """Writes calls of the guard where Jinja writes bare operations."""
+
+    _adding = "added"
+    """What the next chain of ``+`` is a call of."""
 
     def write_commons(self) -> None:
         """Begin the root and each block: bind the guard's methods."""
@@ -49,7 +68,9 @@ class GuardedCode(CodeGenerator):
     def _output_child_pre(
         self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo
     ) -> None:
-        self.write("write(" if frame.buffer is None else "text(")
+        at_once = frame.buffer is None and isinstance(node, nodes.Add)
+        self._adding = "wrote" if at_once else "added"
+        self.write("(" if at_once else "write(" if frame.buffer is None else "text(")
 
     def _output_child_to_const(
         self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo
@@ -60,6 +81,7 @@ class GuardedCode(CodeGenerator):
 
     def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
         """Write a whole chain of ``+`` as one call, with neighbouring constants joined."""
+        adding, self._adding = self._adding, "added"
         parts: list[nodes.Expr] = []
         left: nodes.Expr = node
         while isinstance(left, nodes.Add):
@@ -67,14 +89,17 @@ class GuardedCode(CodeGenerator):
             left = left.left
         parts.append(left)
         parts.reverse()
-        if len(parts) == 2 and any(map(_is_number, parts)):
+        if len(parts) == 2 and any(map(is_number, parts)):
+            numbers = adding == "added"
+            self.write("" if numbers else "write(")
             self._operation(" + ", parts, frame)
+            self.write("" if numbers else ")")
         else:
-            self._call("added", _joined_constants(parts), frame)
+            self._call(adding, joined_constants(parts), frame)
 
     def visit_Sub(self, node: nodes.Sub, frame: Frame) -> None:
         """``a - b``."""
-        if _is_number(node.left) or _is_number(node.right):
+        if is_number(node.left) or is_number(node.right):
             self._operation(" - ", [node.left, node.right], frame)
         else:
             self._call("subtracted", [node.left, node.right], frame)
@@ -103,14 +128,14 @@ class GuardedCode(CodeGenerator):
             self.write(f"chained({tuple(hows)!r}, ")
             self._arguments(values, frame)
         elif hows[0] in ("in", "notin"):
-            small = _is_constant(values[1])
+            small = is_constant(values[1])
             self.write("(" if hows[0] == "in" else "(not ")
             if small:
                 self._operation(" in ", values, frame)
             else:
                 self._call("within", values, frame)
             self.write(")")
-        elif any(map(_is_scalar, values)):
+        elif any(map(is_scalar, values)):
             self._operation(f" {operators[hows[0]]} ", values, frame)
         else:
             self.write(f"compared({hows[0]!r}, ")
@@ -121,10 +146,50 @@ class GuardedCode(CodeGenerator):
         if node.attr in OF_DICT:
             super().visit_Getattr(node, frame)
             return
-        name = repr(node.attr)
-        self.write(f"(v[{name}] if type(v := ")
+        kind, sign, name = "dict", f"[{node.attr!r}]", repr(node.attr)
+        has = f" and {name} in v"
+        if isinstance(node.node, nodes.Name) and node.node.name == "loop" and node.attr in OF_LOOP:
+            kind, sign, has = "LoopContext", f".{node.attr}", ""
+        self.write(f"(v{sign} if type(v := ")
         self.visit(node.node, frame)
-        self.write(f") is dict and {name} in v else environment.getattr(v, {name}))")
+        self.write(f") is {kind}{has} else environment.getattr(v, {name}))")
+
+    def visit_Test(self, node: nodes.Test, frame: Frame) -> None:
+        """``a is b``; the commonest tests need no call."""
+        simple = _SIMPLE_TESTS.get(node.name)
+        plain = not (node.args or node.kwargs or node.dyn_args or node.dyn_kwargs)
+        if plain and simple is not None and not isinstance(node.node, nodes.Const):
+            self.write(simple[0])
+            self.visit(node.node, frame)
+            self.write(simple[1])
+        elif plain and node.name in ("defined", "undefined"):
+            self.write("(" if node.name == "defined" else "(not ")
+            self._is_defined(node.node, frame)
+            self.write(")")
+        else:
+            super().visit_Test(node, frame)
+
+    def _is_defined(self, node: nodes.Expr, frame: Frame) -> None:
+        """Ask whether there is something, without making what stands for nothing."""
+        if isinstance(node, nodes.Name):
+            name = frame.symbols.ref(node.name)
+            self.write(f"({name} is not missing and not isinstance({name}, Undefined))")
+            return
+        match node:
+            case nodes.Getattr(node=owner, attr=str() as name):
+                getter = "getattr"
+            case nodes.Getitem(node=owner, arg=nodes.Const(value=str() as name)):
+                getter = "getitem"
+            case _:
+                owner, name, getter = node, "__", ""
+        if name in OF_DICT or name.startswith("__"):
+            self.write("(not isinstance(")
+            self.visit(node, frame)
+            self.write(", Undefined))")
+            return
+        self.write(f"(({name!r} in v and not isinstance(v[{name!r}], Undefined)) if type(v := ")
+        self.visit(owner, frame)
+        self.write(f") is dict else not isinstance(environment.{getter}(v, {name!r}), Undefined))")
 
     def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
         """``a(b)``, ``a.b(c)``."""
@@ -156,7 +221,7 @@ class GuardedCode(CodeGenerator):
         """``{a: b}``; a key that is no constant is looked at before it is hashed."""
         self.write("{")
         for item in node.items:
-            if _is_scalar(item.key):
+            if is_scalar(item.key):
                 self.visit(item.key, frame)
             else:
                 self._call("key", [item.key], frame)
@@ -181,36 +246,3 @@ class GuardedCode(CodeGenerator):
             self.write(sign if place else "")
             self.visit(value, frame)
         self.write(")")
-
-
-def _is_scalar(node: nodes.Expr) -> bool:
-    """Whether a node is a constant that is compared in one step."""
-    return isinstance(node, nodes.Const) and not isinstance(node.value, tuple | list | dict)
-
-
-def _is_number(node: nodes.Expr) -> bool:
-    return isinstance(node, nodes.Const) and isinstance(node.value, int | float)
-
-
-def _is_constant(node: nodes.Expr) -> bool:
-    """Whether a node is a constant, or a list of such."""
-    if isinstance(node, nodes.List | nodes.Tuple):
-        return all(map(_is_scalar, node.items))
-    return _is_scalar(node)
-
-
-def _joined_constants(parts: Sequence[nodes.Expr]) -> list[nodes.Expr]:
-    """Join texts that stand beside each other in a chain of ``+``."""
-    joined: list[nodes.Expr] = []
-    for part in parts:
-        last = joined[-1] if joined else None
-        if (
-            isinstance(part, nodes.Const)
-            and isinstance(last, nodes.Const)
-            and type(part.value) is str
-            and type(last.value) is str
-        ):
-            joined[-1] = nodes.Const(last.value + part.value, lineno=last.lineno)
-        else:
-            joined.append(part)
-    return joined

@@ -95,7 +95,9 @@ def _reverse(context: Context, value: Any) -> Any:
         guard.make(len(value))
         return value[::-1]
     if not hasattr(value, "__len__"):
-        value = guard.items(value)
+        given = guard.items(value)
+        guard.make(8 * len(given))
+        return given[::-1]
     guard.make(8 * len(value))
     made = DEFAULT_FILTERS["reverse"](value)
     return made if isinstance(made, list) else guard.late(iter(made))
