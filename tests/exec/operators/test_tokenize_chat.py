@@ -35,7 +35,7 @@ def tokenizer(tmp_path_factory):
 
 def found(tokenizer, rows, template=CHATML, **named):
     named = {"special_tokens": "none", "span_source": "prefix_diff", **named}
-    if template is None or "generation" in template:
+    if template is None or "{% generation" in template:
         named["span_source"] = "auto"
     return delivered(pipeline_of(rows, tokenizer_id=tokenizer, chat_template=template, **named))
 
@@ -129,6 +129,14 @@ def test_a_tokenizer_without_bos_is_refused_where_one_is_wanted(tmp_path):
 def test_two_bos_of_the_data_are_warned_of(tokenizer):
     with pytest.warns(UserWarning, match="two BOS"):
         found(tokenizer, [said(f"system: {BOS}", "hi", "a")], BARE, span_source="substitution")
+
+
+def test_a_special_token_in_a_message_is_warned_of_once(tokenizer):
+    rows = [said("is <|stop|> a token?", "yes"), said("<|stop|>", "no")]
+    with pytest.warns(UserWarning) as told:
+        found(tokenizer, rows)
+    assert len(told) == 1
+    assert "'<|stop|>', as in 'is <|stop|> a token?'" in str(told[0].message)
 
 
 def test_weights_of_messages(tokenizer):

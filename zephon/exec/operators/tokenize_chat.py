@@ -6,9 +6,11 @@ tokens depend on its own conversation alone.
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +59,8 @@ class TokenizeChatOp(Operator):
         self._fields = ConversationFields(
             node.field, node.tools_field, node.enable_thinking_field, node.loss_weights
         )
+        texts = map(re.escape, tokenizer.special_texts)
+        self._special = re.compile("|".join(texts) or "(?!)")
         self._said: dict[str, threading.Lock] = {w: threading.Lock() for w in _WARNINGS}
 
     def run(self, rows: Morsel) -> Morsel:
@@ -101,6 +105,7 @@ class TokenizeChatOp(Operator):
                 conversation, left_out = self._fields.of(whole, padded=padded[row])
                 if left_out:
                     self._warn("null keys")
+                self._warn_of_specials(conversation.messages)
                 text, found = self._marker.marked(conversation)
                 text.encode()  # a lone surrogate of a JSON text is no text that can be encoded
                 texts.append(text)
@@ -124,6 +129,17 @@ class TokenizeChatOp(Operator):
         names = [INPUT_IDS, self._node.mask_field_out]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
+    def _warn_of_specials(self, messages: Sequence[Any]) -> None:
+        """Warn of text that will be read as a special token; once said, it is not looked for."""
+        if self._said["special token"].locked():
+            return
+        for message in messages:
+            content = message.get("content")
+            if isinstance(content, str) and (there := self._special.search(content)) is not None:
+                excerpt = content[max(0, there.start() - 24) : there.end() + 24]
+                self._warn("special token", f"{there.group()!r}, as in {excerpt!r}")
+                return
+
     def _warn_of_bos(self, encoded: Encoded) -> None:
         bos = self._tokenizer.bos_token_id
         firsts = encoded.offsets[:-1][np.diff(encoded.offsets) > 1]
@@ -131,9 +147,10 @@ class TokenizeChatOp(Operator):
         if bos is not None and ((values[firsts] == bos) & (values[firsts + 1] == bos)).any():
             self._warn("two bos")
 
-    def _warn(self, what: str) -> None:
+    def _warn(self, what: str, found: str = "") -> None:
         if self._said[what].acquire(blocking=False):
-            warnings.warn(f"tokenize_chat: {_WARNINGS[what]}; this is said once", stacklevel=2)
+            text = _WARNINGS[what].format(found)
+            warnings.warn(f"tokenize_chat: {text}; this is said once", stacklevel=2)
 
 
 _WARNINGS = {
@@ -141,6 +158,8 @@ _WARNINGS = {
     "rows are dropped, and counted as dropped",
     "null keys": "keys of messages or tools are null in a Parquet dataset, where all rows have the "
     "keys of all others, and are left out; pass null_fields='keep' to show them to the template",
+    "special token": "the text of a message holds the special token {}, and whoever wrote it can "
+    "forge the end of a turn; it becomes that token, as with transformers",
     "two bos": "a conversation begins with two BOS tokens: its data hold one, and the template "
     "writes one",
 }

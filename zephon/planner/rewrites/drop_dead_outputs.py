@@ -1,16 +1,16 @@
-"""Tokenize builds only fields that somebody can see, and no mask that follows from lengths."""
+"""Only fields that somebody can see are built, and no mask that follows from lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zephon.planner.logical import Node, Tokenize
+from zephon.planner.logical import MakesTokens, Node, Tokenize
 from zephon.planner.tree import source_first, transform_up
 
 
 def drop_dead_outputs(plan: Node) -> Node:
-    """Stop tokenize from keeping payload that nobody sees, and from writing masks of ones.
+    """Stop what makes tokens from keeping payload that nobody sees, and from writing masks of ones.
 
     The fields that leave the top stay the same: an implied mask is written when it is looked at.
     """
@@ -19,7 +19,7 @@ def drop_dead_outputs(plan: Node) -> Node:
 
     def narrow(node: Node) -> Node:
         later = steps[next(places) + 1 :]
-        if isinstance(node, Tokenize) and node.preserve_upstream_payload and not _seen(later):
+        if isinstance(node, MakesTokens) and node.preserve_upstream_payload and not _seen(later):
             node = replace(node, preserve_upstream_payload=False)
         match node:
             case Tokenize(add_attention_mask=True, mask_implied=False, padding="none" | "longest"):
