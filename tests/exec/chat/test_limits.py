@@ -14,6 +14,8 @@ import pytest
 
 from zephon.errors import PlanError
 from zephon.exec.chat import budget
+from zephon.exec.chat.environment import ChatEnvironment
+from zephon.exec.chat.generated_code import GuardedCode
 from zephon.exec.chat.sandbox import TemplateFault, compile_template
 
 TOO_LARGE = r"""
@@ -338,6 +340,13 @@ def test_a_template_that_is_nested_too_deeply_does_not_compile(source: str) -> N
 def test_a_template_that_is_too_long_does_not_compile() -> None:
     with pytest.raises(PlanError, match="it has 300,000 characters, at most 262,144 are allowed"):
         compile_template("x" * 300_000, name="long")
+
+
+def test_a_jinja_that_writes_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version must not undo what is counted here without a word."""
+    monkeypatch.delattr(GuardedCode, "visit_Mod")
+    with pytest.raises(PlanError, match=r"jinja2 3\.\S+ writes code in another way .* modulo\(;"):
+        ChatEnvironment()
 
 
 def test_long_conversations_are_well_within_the_limits() -> None:

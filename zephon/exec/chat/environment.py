@@ -7,6 +7,7 @@ call passes here. This module loads Jinja; import it late.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import version
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
@@ -16,6 +17,7 @@ from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefine
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Joiner, Namespace
 
+from zephon.errors import PlanError
 from zephon.exec.chat.budget import DEEPEST_CALL, TemplateFault
 from zephon.exec.chat.conditions import TESTS
 from zephon.exec.chat.extents import key
@@ -27,6 +29,15 @@ from zephon.exec.chat.guard import Guard
 from zephon.exec.chat.methods import ATTRIBUTES, METHODS
 from zephon.exec.chat.weighed_tree import prepare
 
+_PROBE = """
+{%- macro m(a) %}{{ a ~ a }}{% endmacro %}
+{%- for x in y if x %}{{ m(x.a[1:] % x) + x.f(x) }}{% endfor %}
+{{- x * y ** z - 1 if x < y or x in y else x - y }}{{ x }}{{ {x: 1} }}"""
+_COUNTED = (
+    *("charge(", "charged()", "concatenated(", "sliced(", "modulo(", "wrote(", "multiplied("),
+    *("power(", "compared(", "within(", "subtracted(", "write(", "key(", "concat = guard.joined"),
+    *("environment.call(context", "environment.invoke(context", "environment.getattr("),
+)
 _names_in = object.__getattribute__  # a namespace has its own
 _DEEP = (Macro, LoopContext, BlockReference)
 _NOTHING = object()
@@ -63,6 +74,14 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         self.filters = dict(FILTERS)
         self.tests = dict(TESTS)
         self.globals = dict(FUNCTIONS)
+
+        code = str(self.compile(self.parse(_PROBE), raw=True))
+        lost = [call for call in _COUNTED if call not in code]
+        if lost:
+            raise PlanError(
+                f"chat templates: jinja2 {version('jinja2')} writes code in another way than "
+                f"known, so nothing would count {', '.join(lost)}; install jinja2 3.1"
+            )
 
     def compiled(self, text: str) -> tuple[Template, bool]:
         """Compile a template, and say whether it has generation tags.
