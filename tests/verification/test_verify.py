@@ -133,7 +133,7 @@ def test_ranks_that_do_not_divide_a_step_are_left_out():
     found = verify(recipes.right, steps=1, ranks=[1, 5, 2, 7, 2], cuts=0)
     assert [run.ranks for run in found.runs] == [1, 2]
     assert found.skipped == (5, 7)
-    assert "5 ranks: skipped, 24 rows of a step do not divide among them" in str(found)
+    assert "  5 and 7 ranks: skipped, 24 rows of a step do not divide among them" in str(found)
 
 
 def test_a_microbatch_that_does_not_divide_a_share_becomes_one_that_does():

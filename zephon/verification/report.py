@@ -85,8 +85,11 @@ def _cut(before: Stretch, after: Stretch, rows: int) -> str:
 
 
 def _notes(found: Verification) -> Iterator[str]:
-    for ranks in found.skipped:
-        yield f"  {_ranks(ranks)}: skipped, {found.rows} rows of a step do not divide among them"
+    if found.skipped:
+        named = ", ".join(map(str, found.skipped[:-1]))
+        last = _ranks(found.skipped[-1])
+        head = f"{named} and {last}" if named else last
+        yield f"  {head}: skipped, {found.rows} rows of a step do not divide among them"
     if found.map_batch:
         yield "  map_batch is left out: it sees batches, whose size differs between topologies"
     if found.left_out:
