@@ -116,6 +116,121 @@ def test_after_the_last_user_needs_tags_or_a_way_that_was_chosen(tokenizer):
         found(tokenizer, CHATML, TWO_TURNS, loss_scope="after_last_user")
 
 
+def test_the_last_turn_may_end_otherwise_than_the_others(tokenizer):
+    template = (
+        "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}"
+        "{{ '<|eos|>' if loop.last else '<|stop|>' }}{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+    )
+    assert found(tokenizer, template, said("hi", "hello", "more?", "no")) == [
+        "<|start|>user\nhi<|stop|><|start|>assistant\n[[hello<|stop|>]]<|start|>user\nmore?<|stop|>"
+        "<|start|>assistant\n[[no<|eos|>]]"
+    ]
+    nothing_behind = template.replace("'<|stop|>'", "''")
+    assert found(tokenizer, nothing_behind, said("hi", "hello", "more?", "no")) == [
+        "<|start|>user\nhi<|start|>assistant\n[[hello]]<|start|>user\nmore?"
+        "<|start|>assistant\n[[no<|eos|>]]"
+    ]
+
+
+def test_an_end_is_found_where_a_template_refuses_the_beginning_alone(tokenizer):
+    template = "{{ '' if messages | length > 1 else raise_exception('too short') }}" + CHATML
+    assert found(tokenizer, template, said("system: x", "hi", "yes")[:0:-1] + said("more?")) == [
+        "<|start|>assistant\n[[yes<|stop|>]]\n<|start|>user\nhi<|stop|>\n<|start|>user\nmore?"
+        "<|stop|>\n"
+    ]
+
+
+def test_what_a_tool_says_within_an_answer_is_never_learned(tokenizer):
+    """A template that moves results into the turn that asked for them."""
+    template = (
+        "{% for m in messages if m.role != 'tool' %}<|start|>{{ m.role }}\n"
+        "{% if m.calls %}({{ messages[-2].content }}){% endif %}{{ m.content }}<|stop|>{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+    )
+    messages = said("hi", "let me see", "tool: 11", "assistant: it is 11")
+    assert found(tokenizer, template, messages) == [
+        "<|start|>user\nhi<|stop|><|start|>assistant\n[[let me see<|stop|>]]<|start|>assistant\n"
+        "[[it is 11<|stop|>]]"
+    ]
+    messages[1]["calls"] = True
+    with pytest.raises(DataError, match=r"answers up to message 1 apart .* row 0"):
+        found(tokenizer, template, messages)
+
+
+def test_behind_a_tool_a_template_may_not_wait_for_an_answer(tokenizer):
+    """Then the header would be learned if nobody looked there."""
+    template = (
+        "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|stop|>{% endfor %}"
+        "{% if add_generation_prompt and messages[-1].role != 'tool' %}<|start|>assistant\n"
+        "{% endif %}"
+    )
+    messages = said("hi", "let me see", "tool: 11", "assistant: it is 11")
+    with pytest.raises(DataError, match="ignores add_generation_prompt"):
+        found(tokenizer, template, messages, span_source="prefix_diff")
+    assert found(tokenizer, template, messages) == [
+        "<|start|>user\nhi<|stop|><|start|>assistant\n[[let me see<|stop|>]]<|start|>tool\n"
+        "11<|stop|><|start|>assistant\n[[it is 11<|stop|>]]"
+    ]
+
+
+def test_a_tool_that_is_named_with_its_result_is_learned_where_it_is_called(tokenizer):
+    template = (
+        "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'tool' %} "
+        "{{ messages[loop.index0 - 1].tool_calls[0].function.name }}{% endif %}{{ '\\n' }}"
+        "{% if m.tool_calls %}{{ m.tool_calls[0].function | tojson }}"
+        "{% else %}{{ m.content }}{% endif %}{{ '<|eos|>' if loop.last else '<|stop|>' }}"
+        "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+    )
+    messages = said("hi", "", "tool: 11", "assistant: it is 11")
+    messages[1]["tool_calls"] = [{"function": {"name": "f", "arguments": {"x": 1}}}]
+    assert found(tokenizer, template, messages, span_source="substitution") == [
+        "<|start|>user\nhi<|stop|><|start|>assistant\n"
+        '[[{"name": "f", "arguments": {"x": 1}}<|stop|>]]'
+        "<|start|>tool f\n11<|stop|><|start|>assistant\n[[it is 11<|eos|>]]"
+    ]
+
+
+def test_thoughts_with_a_header_of_their_own_are_part_of_the_answer(tokenizer):
+    template = (
+        "{% for m in messages %}{% if m.thinking %}<|start|>assistant\n{{ m.thinking }}<|stop|>"
+        "{% endif %}<|start|>{{ m.role }}\n{{ m.content }}"
+        "{{ '<|eos|>' if loop.last and m.role != 'user' else '<|stop|>' }}{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+    )
+    messages = said("hi", "yes", "more?")
+    messages[1]["thinking"] = "hm"
+    assert found(tokenizer, template, messages, span_source="substitution") == [
+        "<|start|>user\nhi<|stop|><|start|>assistant\n[[hm<|stop|>"
+        "<|start|>assistant\nyes<|stop|>]]<|start|>user\nmore?<|stop|>"
+    ]
+
+
+def test_a_call_is_learned_from_its_first_token(tokenizer):
+    """Also where nothing introduces answers, and results follow only on calls."""
+    template = (
+        "<|bos|>{% for m in messages %}{% if m.role == 'user' %}[INST]{{ m.content }}[/INST]"
+        "{% elif m.tool_calls %}[CALLS][{{ m.tool_calls[0].function | tojson }}]<|eos|>"
+        "{% elif m.role == 'tool' and not messages[loop.index0 - 1].tool_calls %}"
+        "{{ raise_exception('what for?') }}"
+        "{% elif m.role == 'tool' %}[RESULT]{{ m.content }}[/RESULT]"
+        "{% else %}{{ m.content }}<|eos|>{% endif %}{% endfor %}"
+    )
+    messages = said("hi", "", "tool: 11", "assistant: it is 11")
+    messages[1]["tool_calls"] = [{"function": {"name": "f", "arguments": {"x": 1}}}]
+    assert found(tokenizer, template, messages) == [
+        '<|bos|>[INST]hi[/INST][[[CALLS][{"name": "f", "arguments": {"x": 1}}]<|eos|>]]'
+        "[RESULT]11[/RESULT][[it is 11<|eos|>]]"
+    ]
+
+
+def test_a_header_is_learned_of_which_a_prompt_says_more(tokenizer):
+    template = CHATML.replace("assistant\n{% endif", "assistant\n<think>{% endif")
+    assert found(tokenizer, template, said("hi", "yes"), supervise_header=True) == [
+        "<|start|>user\nhi<|stop|>\n[[<|start|>assistant\nyes<|stop|>\n]]"
+    ]
+
+
 def test_answers_that_stand_in_two_places_are_refused(tokenizer):
     twice = "{% for m in messages %}{{ m.content }}|{{ m.content }};{% endfor %}"
     (text,) = found(tokenizer, twice, said("hi", "hello"))

@@ -6,7 +6,7 @@ waits for an answer.
 
 from __future__ import annotations
 
-from zephon.exec.chat.conversation import Conversation
+from zephon.exec.chat.conversation import USER, Conversation
 from zephon.exec.chat.faults import ChatFault
 from zephon.exec.chat.renderer import Renderer
 from zephon.exec.chat.spans import Marked, Span
@@ -31,8 +31,9 @@ def by_prefixes(renderer: Renderer, conversation: Conversation, *, header: bool)
     for number in conversation.answers:
         try:
             before = renderer.text(conversation, number, prompt=True)
-            # Once is enough: what a template heeds does not depend on where it is.
-            bare = "" if spans and not header else renderer.text(conversation, number)
+            # Behind a user's message once is enough; behind a tool's, some templates never wait.
+            known = spans and conversation.messages[number - 1]["role"] == USER
+            bare = "" if known and not header else renderer.text(conversation, number)
             last = number + 1 == len(conversation.messages)
             after = whole if last else renderer.text(conversation, number + 1)
         except ChatFault as exc:

@@ -9,26 +9,15 @@ around them; else the conversation is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from zephon.exec.chat.conversation import Conversation
+from zephon.exec.chat.conversation import ASSISTANT, USER, Conversation
 from zephon.exec.chat.faults import ChatFault
+from zephon.exec.chat.places_of_answers import Place, placed, unused_letters
 from zephon.exec.chat.renderer import Renderer
 from zephon.exec.chat.spans import Marked, Span
-
-# From the private use area, of which no text should have much; templates take them for letters.
-_LETTERS = range(0xE000, 0xF8FF)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an answer's own text stands, characters [start, stop); and what does instead."""
-
-    start: int
-    stop: int
-    instead: str
+from zephon.exec.chat.turn_edges import begin_of, stop_of
 
 
 def by_substitution(
@@ -47,52 +36,21 @@ def by_substitution(
     """
     whole = renderer.text(conversation)
     answers = conversation.answers
-    letters = _unused(whole, len(answers))
+    letters = unused_letters(whole, len(answers))
     replaced: dict[int, Any] = {}
     places: list[Place] = []
     for number, letter in zip(answers, letters, strict=True):
-        replaced[number], place = _place(renderer, conversation, whole, number, letter)
+        replaced[number], place = placed(renderer, conversation, whole, number, letter)
         places.append(place)
     _check(renderer, conversation, whole, replaced, places)
     spans: list[Span] = []
     for number, place in zip(answers, places, strict=True):
         free = spans[-1].stop if spans else 0
-        begin = _begin(renderer, conversation, whole, number, place, free, header=header)
-        stop = _stop(renderer, conversation, whole, number, place, ends)
+        begin = begin_of(renderer, conversation, whole, number, place, free, header=header)
+        stop = stop_of(renderer, conversation, whole, number, place, ends, replaced[number])
         spans.append(Span(begin, stop, number))
+    _check_others(renderer, conversation, whole, spans)
     return Marked(whole, spans)
-
-
-def _place(
-    renderer: Renderer, conversation: Conversation, whole: str, number: int, letter: str
-) -> tuple[Any, Place]:
-    """Find where the text of one answer stands; also give the message that shows it."""
-    for message in _otherwise(conversation.messages[number], letter):
-        messages = [*conversation.messages]
-        messages[number] = message
-        other = renderer.text(conversation.with_messages(messages))
-        if letter not in other:
-            continue
-        start = _shared(whole, other)
-        longest = min(len(whole), len(other)) - start
-        rest = _shared(whole[::-1][:longest], other[::-1][:longest])
-        return message, Place(start, len(whole) - rest, other[start : len(other) - rest])
-    raise ChatFault(
-        f"the chat template shows neither the content nor a tool call of message {number}",
-        "mend the row, or mark answers in the template with {% generation %}",
-    )
-
-
-def _otherwise(message: Any, letter: str) -> Iterator[Any]:
-    """Give a message with another content, of the same form; then with another tool called."""
-    blocks = isinstance(message.get("content"), list)
-    yield {**message, "content": [{"type": "text", "text": letter}] if blocks else letter}
-    match message.get("tool_calls"):
-        case [{"function": {"name": _} as function} as call, *others]:
-            other = {**call, "function": {**function, "name": letter}}
-            yield {**message, "tool_calls": [other, *others]}
-        case _:
-            pass
 
 
 def _check(
@@ -115,84 +73,20 @@ def _check(
         raise _mixed(len(messages) - 1)
 
 
-def _begin(
-    renderer: Renderer,
-    conversation: Conversation,
-    whole: str,
-    number: int,
-    place: Place,
-    free: int,
-    *,
-    header: bool,
-) -> int:
-    """Say where an answer begins: behind what a generation prompt says, where that is found."""
-    introduced = _prompt(renderer, conversation, number)
-    at = whole.rfind(introduced, free, place.start) if introduced else -1
-    if at < 0:
-        return place.start
-    return at if header else at + len(introduced)
-
-
-def _prompt(renderer: Renderer, conversation: Conversation, number: int) -> str:
-    """Give what a generation prompt adds before an answer; "" if it adds nothing."""
-    try:
-        bare = renderer.text(conversation, number)
-        asked = renderer.text(conversation, number, prompt=True)
-    except ChatFault:
-        return ""
-    return asked[len(bare) :] if asked.startswith(bare) else ""
-
-
-def _stop(
-    renderer: Renderer,
-    conversation: Conversation,
-    whole: str,
-    number: int,
-    place: Place,
-    ends: Sequence[str],
-) -> int:
-    """Say where a turn ends: as a conversation does that ends with it, or with a special token."""
-    alone = conversation.with_messages(conversation.messages[: number + 1])
-    try:
-        text, prompted = renderer.text(alone), renderer.text(alone, prompt=True)
-        tail = text[_place(renderer, alone, text, number, _unused(text, 1)[0])[1].stop :]
-    except ChatFault:
-        tail, prompted, text = "", "", ""
-    here = whole[place.stop : place.stop + len(tail)]
-    if tail and here == tail and text != prompted:
-        return place.stop + len(tail)
-    agreed = tail[: _shared(tail, here)] if tail else ""
-    found = [at + len(end) for end in ends if (at := agreed.find(end)) >= 0]
-    return place.stop + min(found, default=0)
-
-
-def _unused(text: str, count: int) -> list[str]:
-    """Give so many texts of one letter each that occur nowhere in a text."""
-    used = set(text)
-    letters = [chr(code) for code in _LETTERS if chr(code) not in used][:count]
-    if len(letters) < count:
-        raise ChatFault(
-            f"the conversation has {count} answers and uses private characters itself, so none is "
-            "left to stand for each answer",
-            "pass span_source='prefix_diff', or a template with generation tags",
-        )
-    return letters
-
-
-def _shared(one: str, other: str) -> int:
-    """Say how many characters two texts begin with in common.
-
-    >>> _shared("abcd", "abxd"), _shared("", "a"), _shared("ab", "ab")
-    (2, 0, 2)
-    """
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _check_others(
+    renderer: Renderer, conversation: Conversation, whole: str, spans: Sequence[Span]
+) -> None:
+    """Refuse what a tool says in the midst of an answer; some templates move it there."""
+    for number, message in enumerate(conversation.messages):
+        if message["role"] in (ASSISTANT, USER, "system") or not message.get("content"):
+            continue
+        try:
+            _, place = placed(renderer, conversation, whole, number, unused_letters(whole, 1)[0])
+        except ChatFault:
+            continue  # it is not shown
+        for span in spans:
+            if place.start < span.stop and place.stop > span.start:
+                raise _mixed(span.message)
 
 
 def _mixed(number: int) -> ChatFault:
