@@ -10,6 +10,8 @@ BIN := .venv/bin
 CORES ?= 2
 # the public package has our name, so it lives in an environment of its own
 PEER := bench-data/peer-venv
+# what renders chats independently of Zephon is no part of its own environment
+TRANSFORMERS := .venv-transformers
 # of `make soak`: processes that are killed in all, and seconds for each of six kinds of programs
 KILLS ?= 200
 PROGRAMS ?= 1200
@@ -23,7 +25,7 @@ demo: .venv/installed
 
 # cheap first: a wrong format fails before a long test starts; the cache of lint-imports goes stale
 # when files move; neighbouring tests share what a module has made, so they stay on one core
-test: .venv/installed
+test: .venv/installed $(TRANSFORMERS)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
@@ -40,7 +42,7 @@ bench: .venv/installed-bench $(PEER)/installed
 	$(BIN)/python -m benchmarks --corpus bench-data
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-transformers build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 # torch stands in the same command as everything else, so that the constraint decides its build
 .venv/installed: pyproject.toml constraints.txt
@@ -55,4 +57,10 @@ clean:
 $(PEER)/installed: benchmarks/peers/zephon_public.txt
 	test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
 	$(PEER)/bin/python -m pip install --quiet -r $<
+	touch $@
+
+$(TRANSFORMERS)/installed: $(addprefix tests/transformers_chats/, environment.txt data.txt)
+	test -x $(TRANSFORMERS)/bin/python || $(PYTHON) -m venv $(TRANSFORMERS)
+	$(TRANSFORMERS)/bin/python -m pip install --quiet -r tests/transformers_chats/environment.txt
+	$(TRANSFORMERS)/bin/python -m pip install --quiet --no-deps -r tests/transformers_chats/data.txt
 	touch $@
