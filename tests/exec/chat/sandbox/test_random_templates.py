@@ -11,8 +11,8 @@ import random
 
 import pytest
 
-from tests.exec.chat.plain_jinja import plain_template
-from tests.exec.chat.test_as_jinja import ROW
+from tests.exec.chat.sandbox.plain_jinja import plain_template
+from tests.exec.chat.sandbox.test_as_jinja import ROW
 from zephon.errors import PlanError
 from zephon.exec.chat.sandbox import TemplateFault, compile_template
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from jinja2.runtime import Undefined
 
-from zephon.exec.chat.budget import READ, TemplateFault
+from zephon.exec.chat.sandbox.budget import READ, TemplateFault
 
 DEEPEST_VALUE = 100
 """Lists and dicts that are inside each other."""

@@ -8,9 +8,9 @@ from jinja2.runtime import Context
 from jinja2.tests import TESTS as DEFAULT_TESTS
 from jinja2.utils import pass_context
 
-from zephon.exec.chat.extents import key
-from zephon.exec.chat.filters import FILTERS
-from zephon.exec.chat.guarded_calls import Filter, guard_of, soft
+from zephon.exec.chat.sandbox.extents import key
+from zephon.exec.chat.sandbox.filters import FILTERS
+from zephon.exec.chat.sandbox.guarded_calls import Filter, guard_of, soft
 
 
 def _comparing(how: str) -> Filter:

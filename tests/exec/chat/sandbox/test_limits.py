@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from zephon.errors import PlanError
-from zephon.exec.chat import budget
-from zephon.exec.chat.environment import ChatEnvironment
-from zephon.exec.chat.generated_code import GuardedCode
-from zephon.exec.chat.sandbox import TemplateFault, compile_template
+from zephon.exec.chat.sandbox import TemplateFault, budget, compile_template
+from zephon.exec.chat.sandbox.environment import ChatEnvironment
+from zephon.exec.chat.sandbox.generated_code import GuardedCode
 
 TOO_LARGE = r"""
 'a' * 10**9

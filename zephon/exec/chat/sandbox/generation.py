@@ -16,7 +16,7 @@ from jinja2.exceptions import TemplateAssertionError
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 
-from zephon.exec.chat.budget import TemplateFault
+from zephon.exec.chat.sandbox.budget import TemplateFault
 
 BEGIN = "begin("
 """How the code begins that writes the mark before a block."""

@@ -13,12 +13,12 @@ from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.utils import Cycler, Joiner
 from markupsafe import Markup
 
-from zephon.exec.chat.budget import CASE, OBJECT, TemplateFault
-from zephon.exec.chat.extents import key, search_steps
-from zephon.exec.chat.formats import GuardedFormatter
+from zephon.exec.chat.sandbox.budget import CASE, OBJECT, TemplateFault
+from zephon.exec.chat.sandbox.extents import key, search_steps
+from zephon.exec.chat.sandbox.formats import GuardedFormatter
 
 if TYPE_CHECKING:
-    from zephon.exec.chat.guard import Guard
+    from zephon.exec.chat.sandbox.guard import Guard
 
 Rule = Callable[["Guard", Any, tuple[Any, ...], dict[str, Any]], Any]
 """Takes what a method needs, then calls it: guard, bound method, its arguments."""

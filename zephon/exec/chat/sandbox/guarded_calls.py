@@ -7,8 +7,8 @@ from typing import Any
 
 from jinja2.runtime import Context
 
-from zephon.exec.chat.budget import TemplateFault
-from zephon.exec.chat.guard import Guard
+from zephon.exec.chat.sandbox.budget import TemplateFault
+from zephon.exec.chat.sandbox.guard import Guard
 
 Filter = Callable[..., Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from zephon.exec.chat.budget import DEEPEST_CALL, Budget, TemplateFault
+from zephon.exec.chat.sandbox.budget import DEEPEST_CALL, Budget, TemplateFault
 
 
 class Late:

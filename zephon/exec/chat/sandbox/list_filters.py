@@ -9,9 +9,9 @@ from jinja2.filters import FILTERS as DEFAULT_FILTERS
 from jinja2.runtime import Context
 from jinja2.utils import pass_context
 
-from zephon.exec.chat.budget import READ
-from zephon.exec.chat.extents import NUMBERS, whole
-from zephon.exec.chat.guarded_calls import Filter, called, check_path, guard_of, soft
+from zephon.exec.chat.sandbox.budget import READ
+from zephon.exec.chat.sandbox.extents import NUMBERS, whole
+from zephon.exec.chat.sandbox.guarded_calls import Filter, called, check_path, guard_of, soft
 
 
 def _late(name: str) -> Filter:

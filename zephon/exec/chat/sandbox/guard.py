@@ -12,11 +12,19 @@ from typing import Any
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from zephon.exec.chat.budget import LONGEST_TEXT, OBJECT, READ, Budget, TemplateFault
-from zephon.exec.chat.extents import MOST_BITS, NUMBERS, SCALARS, Extent, extent, key, search_steps
-from zephon.exec.chat.formats import percent_bounds
-from zephon.exec.chat.generation import Mark, Marked, Marks, joined
-from zephon.exec.chat.late_values import Late
+from zephon.exec.chat.sandbox.budget import LONGEST_TEXT, OBJECT, READ, Budget, TemplateFault
+from zephon.exec.chat.sandbox.extents import (
+    MOST_BITS,
+    NUMBERS,
+    SCALARS,
+    Extent,
+    extent,
+    key,
+    search_steps,
+)
+from zephon.exec.chat.sandbox.formats import percent_bounds
+from zephon.exec.chat.sandbox.generation import Mark, Marked, Marks, joined
+from zephon.exec.chat.sandbox.late_values import Late
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame, operators
 
-from zephon.exec.chat.constant_nodes import is_constant, is_number, is_scalar, joined_constants
+from zephon.exec.chat.sandbox.constant_nodes import (
+    is_constant,
+    is_number,
+    is_scalar,
+    joined_constants,
+)
 
 LOCALS = (
     "added",

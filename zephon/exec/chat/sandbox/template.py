@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from zephon.errors import PlanError
-from zephon.exec.chat.budget import TemplateFault
+from zephon.exec.chat.sandbox.budget import TemplateFault
 
 if TYPE_CHECKING:
     from jinja2 import Template as JinjaTemplate
 
-    from zephon.exec.chat.environment import ChatContext, ChatEnvironment
+    from zephon.exec.chat.sandbox.environment import ChatContext, ChatEnvironment
 
 __all__ = ["Template", "TemplateFault", "compile_template"]
 
@@ -122,7 +122,9 @@ def _problem(exc: Exception) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _environment() -> ChatEnvironment:
-    from zephon.exec.chat.environment import ChatEnvironment  # loads Jinja, so not at the top
+    from zephon.exec.chat.sandbox.environment import (
+        ChatEnvironment,  # loads Jinja, so not at the top
+    )
 
     return ChatEnvironment()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.exec.chat.plain_jinja import plain_template
+from tests.exec.chat.sandbox.plain_jinja import plain_template
 from zephon.exec.chat.sandbox import TemplateFault, compile_template
 
 ROW: dict[str, Any] = {

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2.sandbox import SandboxedFormatter
 
-from zephon.exec.chat.budget import LONGEST_TEXT, TemplateFault
-from zephon.exec.chat.extents import PLAIN, Extent
+from zephon.exec.chat.sandbox.budget import LONGEST_TEXT, TemplateFault
+from zephon.exec.chat.sandbox.extents import PLAIN, Extent
 
 if TYPE_CHECKING:
-    from zephon.exec.chat.guard import Guard
+    from zephon.exec.chat.sandbox.guard import Guard
 
 WIDEST = 9_999
 """The largest width and precision."""

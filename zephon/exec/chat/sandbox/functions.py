@@ -10,12 +10,12 @@ from jinja2.exceptions import TemplateError
 from jinja2.sandbox import safe_range
 from jinja2.utils import Cycler, Joiner, Namespace
 
-from zephon.exec.chat.budget import TemplateFault
-from zephon.exec.chat.extents import key
-from zephon.exec.chat.methods import check_date_format
+from zephon.exec.chat.sandbox.budget import TemplateFault
+from zephon.exec.chat.sandbox.extents import key
+from zephon.exec.chat.sandbox.methods import check_date_format
 
 if TYPE_CHECKING:
-    from zephon.exec.chat.guard import Guard
+    from zephon.exec.chat.sandbox.guard import Guard
 
 DATE_VARIABLE = "strftime_now_date"
 

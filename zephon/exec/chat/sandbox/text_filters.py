@@ -10,10 +10,10 @@ from jinja2.filters import FILTERS as DEFAULT_FILTERS
 from jinja2.runtime import Context, Undefined
 from jinja2.utils import pass_context
 
-from zephon.exec.chat.budget import CASE, LONGEST_TEXT, READ, TemplateFault
-from zephon.exec.chat.extents import whole
-from zephon.exec.chat.guarded_calls import Filter, called, guard_of, soft
-from zephon.exec.chat.methods import replaced
+from zephon.exec.chat.sandbox.budget import CASE, LONGEST_TEXT, READ, TemplateFault
+from zephon.exec.chat.sandbox.extents import whole
+from zephon.exec.chat.sandbox.guarded_calls import Filter, called, guard_of, soft
+from zephon.exec.chat.sandbox.methods import replaced
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 

@@ -18,16 +18,16 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Joiner, Namespace
 
 from zephon.errors import PlanError
-from zephon.exec.chat.budget import DEEPEST_CALL, TemplateFault
-from zephon.exec.chat.conditions import TESTS
-from zephon.exec.chat.extents import key
-from zephon.exec.chat.filters import FILTERS
-from zephon.exec.chat.functions import FUNCTIONS, Function
-from zephon.exec.chat.generated_code import OF_DICT, GuardedCode
-from zephon.exec.chat.generation import BEGIN, Generation, joined
-from zephon.exec.chat.guard import Guard
-from zephon.exec.chat.methods import ATTRIBUTES, METHODS
-from zephon.exec.chat.weighed_tree import prepare
+from zephon.exec.chat.sandbox.budget import DEEPEST_CALL, TemplateFault
+from zephon.exec.chat.sandbox.conditions import TESTS
+from zephon.exec.chat.sandbox.extents import key
+from zephon.exec.chat.sandbox.filters import FILTERS
+from zephon.exec.chat.sandbox.functions import FUNCTIONS, Function
+from zephon.exec.chat.sandbox.generated_code import OF_DICT, GuardedCode
+from zephon.exec.chat.sandbox.generation import BEGIN, Generation, joined
+from zephon.exec.chat.sandbox.guard import Guard
+from zephon.exec.chat.sandbox.methods import ATTRIBUTES, METHODS
+from zephon.exec.chat.sandbox.weighed_tree import prepare
 
 _PROBE = """
 {%- macro m(a) %}{{ a ~ a }}{% endmacro %}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from jinja2 import nodes
 from jinja2.exceptions import TemplateAssertionError
 
-from zephon.exec.chat.budget import READ
-from zephon.exec.chat.generation import raw_code
+from zephon.exec.chat.sandbox.budget import READ
+from zephon.exec.chat.sandbox.generation import raw_code
 
 SPREAD = "*"
 """A filter that no template can name."""

@@ -13,11 +13,11 @@ from jinja2.filters import FILTERS as DEFAULT_FILTERS
 from jinja2.runtime import Context
 from jinja2.utils import pass_context
 
-from zephon.exec.chat.budget import TemplateFault
-from zephon.exec.chat.guarded_calls import Filter, guard_of
-from zephon.exec.chat.list_filters import LIST_FILTERS
-from zephon.exec.chat.text_filters import TEXT_FILTERS
-from zephon.exec.chat.weighed_tree import SPREAD
+from zephon.exec.chat.sandbox.budget import TemplateFault
+from zephon.exec.chat.sandbox.guarded_calls import Filter, guard_of
+from zephon.exec.chat.sandbox.list_filters import LIST_FILTERS
+from zephon.exec.chat.sandbox.text_filters import TEXT_FILTERS
+from zephon.exec.chat.sandbox.weighed_tree import SPREAD
 
 _QUICK = ("abs", "count", "d", "default", "first", "last", "length")
 _TIME = "its time is not foreseeable"
