@@ -93,7 +93,7 @@ def reach(case: Saved, corpus: Path, folder: Path, positions: Sequence[int] = PO
     for position in positions:
         while tokens < position:
             tokens += _tokens(next(items))
-        (folder / str(position)).write_bytes(pipeline.checkpoint(as_bytes=True))  # type: ignore[arg-type]
+        (folder / str(position)).write_bytes(pipeline.checkpoint(as_bytes=True))
         batch = next(items)
         (folder / f"{position}.json").write_text(json.dumps(batch.ids), encoding="utf-8")
         tokens += _tokens(batch)

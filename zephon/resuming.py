@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from zephon.errors import PlanError, nearest
 from zephon.options import RuntimeOptions
@@ -36,6 +36,21 @@ class Resuming(Steps):
         self._restored: dict[str, Any] | None = None
         self._allowed: frozenset[str] = frozenset()
         self._changes = 0  # calls and restores, of which an iterator must have seen all
+
+    @overload
+    def checkpoint(
+        self, *, as_bytes: Literal[False] = False, scope: Literal["global", "local"] = "global"
+    ) -> dict[str, Any]: ...
+
+    @overload
+    def checkpoint(
+        self, *, as_bytes: Literal[True], scope: Literal["global", "local"] = "global"
+    ) -> bytes: ...
+
+    @overload
+    def checkpoint(
+        self, *, as_bytes: bool, scope: Literal["global", "local"] = "global"
+    ) -> dict[str, Any] | bytes: ...
 
     def checkpoint(
         self, *, as_bytes: bool = False, scope: Literal["global", "local"] = "global"
