@@ -16,10 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 from zephon import Dataset, InMemoryShard, MixtureSpec, Pipeline, StaticMixtureWorkSource
+from zephon.exec.ends import Ends, Outlook
 
 WAYS = ("torch.distributed", "torch://", "aggregate_dir")
 SAVING = 8
@@ -38,22 +40,30 @@ def main() -> None:
         return
     print("| ranks meet by | checkpoint round of 8, ms: median, most (must 500) |\n|---|---|")
     for way in WAYS:
-        seconds = [1000 * s for s in _slowest(together("saving", way, SAVING))]
+        saved = [each["saving"] for each in together("saving", way, SAVING)]
+        seconds = [1000 * s for s in _slowest(saved)]
         print(f"| {way} | {statistics.median(seconds):.0f}, {max(seconds):.0f} |")
     print(
-        "\n| ranks meet by | ranks | steps between two rounds | a round, ms | of steps of 10 ms "
-        "(must 1 %) |\n|---|---|---|---|---|"
+        "\n| ranks meet by | ranks | steps between two rounds | delays steps of 10 ms (must 1 %) "
+        "| a rank waits, for late data too | a barrier, ms |\n|---|---|---|---|---|---|"
     )
     for ranks in TRAINING:
         for way in WAYS:
-            rounds = _slowest(together("training", way, ranks))
-            share = sum(rounds) / (STEPS * STEP_SECONDS)
-            each = 1000 * statistics.median(rounds)
-            print(f"| {way} | {ranks} | {STEPS / len(rounds):.0f} | {each:.2f} | {share:.2%} |")
+            found = together("training", way, ranks)
+            steps = len(found[0]["came"])
+            came, went = ([each[what] for each in found] for what in ("came", "went"))
+            apart = [_less(left, first) for left, first in zip(went, came, strict=True)]
+            delay = sum(_less(_slowest(went), _slowest(came))) / (steps * STEP_SECONDS)
+            waits = sum(_slowest(apart)) / (steps * STEP_SECONDS)
+            barrier = 1000 * statistics.median(_slowest([each["barrier"] for each in found]))
+            between = steps / max(each["rounds"][0] for each in found)
+            print(
+                f"| {way} | {ranks} | {between:.0f} | {delay:.2%} | {waits:.2%} | {barrier:.2f} |"
+            )
 
 
-def together(what: str, way: str, ranks: int) -> list[list[float]]:
-    """Run all ranks; give the seconds of each of their meetings, by rank."""
+def together(what: str, way: str, ranks: int) -> list[dict[str, list[float]]]:
+    """Run all ranks; give what each found."""
     with socket.socket() as probe, tempfile.TemporaryDirectory() as folder:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -74,22 +84,23 @@ def together(what: str, way: str, ranks: int) -> list[list[float]]:
         return [json.loads(printed) for printed in found]
 
 
-def one(what: str, way: str) -> list[float]:
-    """Run this rank; give the seconds of each meeting.
+def one(what: str, way: str) -> dict[str, list[float]]:
+    """Run this rank; give the seconds of each meeting, or times in each step.
 
-    Ranks begin every step together, as those that train do, whatever they meet by.
+    Ranks begin every step together, as those that train do, whatever they meet by. Their clock is
+    that of the machine.
     """
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
     pipeline = described(way)
     if what == "saving":
-        seconds = _saving(pipeline, dist.barrier)
+        found = _saving(pipeline, dist.barrier)
     else:
-        seconds = _training(pipeline, dist.barrier)
+        found = _training(pipeline, dist.barrier)
     dist.barrier()
     dist.destroy_process_group()
-    return seconds
+    return found
 
 
 def described(way: str) -> Pipeline:
@@ -114,50 +125,66 @@ def described(way: str) -> Pipeline:
     )
 
 
-def _saving(pipeline: Pipeline, barrier: Any) -> list[float]:
+def _saving(pipeline: Pipeline, barrier: Callable[[], object]) -> dict[str, list[float]]:
     seconds = []
     items = iter(pipeline)
     for _ in islice(items, ROUNDS):
         barrier()
-        begin = time.perf_counter()
-        pipeline.checkpoint(as_bytes=True)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(_timed(lambda: pipeline.checkpoint(as_bytes=True)))
     items.close()
-    return seconds[1:]  # in the first they find each other
+    return {"saving": seconds[1:]}  # in the first they find each other
 
 
-def _training(pipeline: Pipeline, barrier: Any) -> list[float]:
-    """Hand out steps; give the seconds of each round on the end."""
-    from zephon.exec.ends import Ends, Outlook
+def _training(pipeline: Pipeline, barrier: Callable[[], object]) -> dict[str, list[float]]:
+    """Hand out steps; give when each came to what ranks agree on, and went on, on this thread.
 
-    seconds: list[float] = []
-    has = Ends.has
+    What delays a step is how much later the last rank goes on than the last one came: so long a
+    rank whose data are late would have been waited for anyway, in the barrier.
+    """
+    came, went = [0.0], [0.0]
+    rounds = 0
+    has, hear = Ends.has, Ends._hear
 
     def timed(self: Ends, step: int, sure: int, outlook: Outlook) -> bool:
-        asks = step >= self._agreed
-        begin = time.perf_counter()
+        came[-1] = time.perf_counter()
         found = has(self, step, sure, outlook)
-        if asks:
-            seconds.append(time.perf_counter() - begin)
+        went[-1] = time.perf_counter()
         return found
 
-    Ends.has = timed
+    def counted(self: Ends, least: int) -> None:
+        nonlocal rounds
+        rounds += 1
+        hear(self, least)
+
+    Ends.has, Ends._hear = timed, counted
+    barriers = []
     items = iter(pipeline)
-    steps = 0
     end = time.perf_counter()
     for _ in islice(items, STEPS):
-        steps += 1
         end = max(end + STEP_SECONDS, time.perf_counter())
         time.sleep(max(end - time.perf_counter(), 0))
-        barrier()
+        barriers.append(_timed(barrier))
+        came.append(0.0)
+        went.append(0.0)
     items.close()
-    if steps < STEPS:
-        raise SystemExit(f"the data gave {steps} steps, expected {STEPS}")
-    return seconds[1:]
+    if len(barriers) < STEPS:
+        raise SystemExit(f"the data gave {len(barriers)} steps, expected {STEPS}")
+    # In the first step they find each other.
+    return {"came": came[1:-1], "went": went[1:-1], "barrier": barriers[1:], "rounds": [rounds]}
+
+
+def _timed(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def _less(later: list[float], sooner: list[float]) -> list[float]:
+    return [one - other for one, other in zip(later, sooner, strict=True)]
 
 
 def _slowest(ranks: list[list[float]]) -> list[float]:
-    """Give each meeting's time on the rank where it took longest."""
+    """Give the time of each meeting or step on the rank where it is latest, or took longest."""
     return [max(times) for times in zip(*ranks, strict=True)]
 
 

@@ -126,25 +126,25 @@ class Pipeline(Loading):
         if not self._alone:
             self._runs().warn_of_the_same_data(self._options)
         ranks = self._ranks_of(engine) if engine.may_part else None
-        rows = engine.items(None if ranks is None else ranks.ends)
+        ending = contextlib.nullcontext() if ranks is None else ranks.ending()
         batched = self._has(logical.Batch)
         calls = [n for n in source_first(self._node) if isinstance(n, logical.MapBatch)]
         self._running = self._engine = engine
         self._restored = self._ready = None
         try:
-            for self._handed_out, batch in enumerate(rows, 1):
-                if not batched:
-                    yield record_of(batch, 0)
-                    continue
-                made = mapped(SampleBatch.from_rows(batch), calls)
-                if made is not None:
-                    yield made
-                elif self._share is not None:
-                    self._warn_of_dropped()
+            with ending as ends, contextlib.closing(engine.items(ends)) as rows:
+                for self._handed_out, batch in enumerate(rows, 1):
+                    if not batched:
+                        yield record_of(batch, 0)
+                        continue
+                    made = mapped(SampleBatch.from_rows(batch), calls)
+                    if made is not None:
+                        yield made
+                    elif self._share is not None:
+                        self._warn_of_dropped()
         finally:
             if self._running is engine:
                 self._running = None
-            rows.close()
 
     def head(self, n: int = 8) -> pa.Table:
         """Run now, from the beginning, and give the first rows as an Arrow table.

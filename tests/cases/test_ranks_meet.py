@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import textwrap
+import threading
 
 import polars as pl
 import pytest
@@ -16,6 +17,7 @@ from tests.coordination.meetings import at_once
 from tests.properties.recipes import packed, rows, rows_of
 from tests.written import in_order
 from zephon import Pipeline
+from zephon.coordination.rounds import StoreRounds, _Round
 from zephon.errors import CheckpointError, CoordinationError, ExecutionError, PlanError
 
 
@@ -43,6 +45,25 @@ def lane_of(number):
 
 
 # One end
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Say whether the rank of this thread has asked something and not heard the answer."""
+    here = threading.local()
+    ask, least = StoreRounds.ask, _Round.least
+
+    def noted(rounds, name, number):
+        here.waits = True
+        return ask(rounds, name, number)
+
+    def heard(question):
+        here.waits = False
+        return least(question)
+
+    monkeypatch.setattr(StoreRounds, "ask", noted)
+    monkeypatch.setattr(_Round, "least", heard)
+    return lambda: getattr(here, "waits", False)
 
 
 def uneven(**options):
@@ -121,7 +142,53 @@ def test_a_bad_row_on_one_rank_ends_all_before_its_step():
     assert found[1][1].startswith(f"step {step}: rank 0 (lanes 0, 1) failed there")
 
 
+def test_an_iteration_that_is_given_up_anywhere_leaves_nothing_to_the_next(asked):
+    """Between a question and its answer, too: by closing, by a restored state, or by the end."""
+    share, given_up = len(rows(uneven())) // 2, []
+    dones = (0, 1, 7, share - 14, share - 13, share - 9, share)
+
+    def use(pipe, rank):
+        for done in dones:
+            items = iter(pipe)
+            for _ in range(done):
+                next(items)
+            if not rank:
+                given_up.append(asked())
+            if done % 2:
+                items.close()
+            else:
+                pipe.restore(pipe.checkpoint())
+            rest = rows(pipe)
+            assert len(rest) == share - (0 if done % 2 else done)
+        return True
+
+    assert together(uneven, 2, use) == [True] * 2
+    assert True in given_up and False in given_up
+
+
 # One state
+
+
+def test_a_checkpoint_may_come_between_a_question_and_its_answer(asked):
+    one = uneven()
+    items = iter(one)
+    states = [json.dumps(one.checkpoint())]
+    for _ in items:
+        states.append(json.dumps(one.checkpoint()))
+    between = []
+
+    def use(pipe, rank):
+        found = [json.dumps(pipe.checkpoint())]
+        for _ in pipe:
+            between.append((rank, asked()))
+            pipe.checkpoint(scope="local")
+            found.append(json.dumps(pipe.checkpoint()))
+        return found
+
+    found = together(uneven, 3, use)
+    assert found[0] == found[1] == found[2]
+    assert found[0][::4] == states[::12]  # whole steps
+    assert {waits for _, waits in between} == {True, False}
 
 
 @pytest.mark.parametrize("done", [0, 1, 5, 12])

@@ -116,6 +116,132 @@ def test_ranks_that_do_different_things_are_told(shared):
     assert "checkpoint() on each of them" in found[1]
 
 
+# Questions
+
+
+def ask(rounds, number, name="count"):
+    return rounds.ask(name, number + rounds.participant.rank)
+
+
+class Counted(MappingStore):
+    """Counts what is looked for. What passes with the leader is waited for until it was read."""
+
+    def __init__(self, mapping, *, passes=False):
+        super().__init__(mapping)
+        self.passes = passes
+        self.looks = 0
+
+    def get(self, key):
+        self.looks += 1
+        return super().get(key)
+
+
+def test_others_meet_between_a_question_and_its_answer(shared):
+    def work(rounds):
+        found = []
+        for number in range(5):
+            asked = ask(rounds, 10 * number)
+            found += [join(rounds) for _ in range(number)]
+            asked.look()
+            found += [join(rounds), asked.least()]
+        return found
+
+    found = on_ranks(lambda rank: MappingStore(shared), 3, work)
+    told = [each for number in range(5) for each in [*[b"012"] * (number + 1), 10 * number]]
+    assert found == [told] * 3
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_who_looks_between_has_the_answer_there_when_it_is_needed(shared, looks):
+    """The leader answers when it looks first, so the others find it with one look, later."""
+
+    between, answered = threading.Barrier(3), threading.Barrier(3)
+
+    def work(rounds):
+        store = rounds._store
+        asked = ask(rounds, 5)
+        between.wait(30)
+        assert asked.look() is None
+        answered.wait(30)
+        before = store.looks
+        return (asked.look() if looks else None) or asked.least(), store.looks - before
+
+    found = on_ranks(lambda rank: Counted(shared), 3, work)
+    assert found == [(5, 0), (5, 1), (5, 1)]
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_question_that_all_leave_alone_is_not_mixed_with_the_next(tmp_path, looks):
+    together = threading.Barrier(3)
+
+    def work(rounds):
+        found = []
+        for number in range(6):
+            asked = ask(rounds, number)
+            together.wait(30)
+            if number % 3 == 2:
+                found.append(asked.least())
+            elif looks:
+                asked.look()
+                asked.look()
+        return found
+
+    assert on_ranks(lambda rank: DirectoryStore(tmp_path), 3, work) == [[2, 5]] * 3
+    left = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert left == ["0", "1", "2", "answer", "session"]
+
+
+def test_a_question_that_some_leave_alone_is_told_of(shared):
+    def work(rounds):
+        asked = ask(rounds, 1, "batch 1") if rounds.participant.rank else None
+        return ask(rounds, 2, "batch 2").least(), asked
+
+    found = messages(on_ranks(lambda rank: MappingStore(shared), 2, work, seconds=1.0))
+    assert "batch 2: rank 1 is at 'batch 1' meanwhile" in found[0]
+
+
+def test_a_rank_that_does_not_ask_is_named_on_all_others(shared):
+    def work(rounds):
+        return None if rounds.participant.rank == 1 else ask(rounds, 1).least()
+
+    found = on_ranks(lambda rank: MappingStore(shared), 3, work, seconds=1.0)
+    assert found.pop(1) is None
+    assert all("count: no word from rank 1 within 1 s" in text for text in messages(found))
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_who_takes_the_answer_along_lingers_until_it_was_heard(shared, ended):
+    left = threading.Event()
+
+    def work(rounds):
+        asked = ask(rounds, 3)
+        if not rounds.participant.rank:
+            found = asked.least()
+            rounds.linger(ended=ended)
+            left.set()
+            return found
+        was_left = left.wait(0.3)
+        return was_left, asked.least(), left.wait(30)
+
+    found = on_ranks(lambda rank: Counted(shared, passes=True), 3, work)
+    assert found == [3, (False, 3, True), (False, 3, True)]
+
+
+def test_nobody_lingers_for_an_answer_that_it_left_alone(shared):
+    together = threading.Barrier(2)
+
+    def work(rounds):
+        asked = ask(rounds, 3)
+        together.wait(30)
+        asked.look()
+        begin = time.monotonic()
+        rounds.linger(ended=True)
+        return time.monotonic() - begin
+
+    found = on_ranks(lambda rank: Counted(shared, passes=True), 2, work)
+    assert max(found) < 20  # of the 30 that it would wait
+
+
 # What lies in the place from before
 
 
@@ -131,7 +257,7 @@ def test_leftovers_of_a_larger_run_are_never_read(tmp_path):
 def test_a_job_that_died_halfway_does_not_disturb_the_next(shared):
     def dies(rounds):
         if rounds.participant.rank:
-            rounds._part("join", lambda: b"stale", f"{rounds._space}/0")  # no leader reads it
+            rounds.ask("join", 7)  # no leader answers
 
     on_ranks(lambda rank: MappingStore(shared), 3, dies)
     on_ranks(lambda rank: MappingStore(shared), 3, join, seconds=0.3, ranks=[1, 2])

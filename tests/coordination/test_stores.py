@@ -81,7 +81,7 @@ def test_ranks_get_what_the_first_of_them_makes_of_all_parts(stores):
         rank = rounds.participant.rank
         first = rounds.round("join", lambda: bytes([rank]) * rank, b"-".join)
         large = rounds.round("large", lambda: long if rank == 1 else b"", b"".join)
-        return first, large == long, rounds.least("count", 7 - rank)
+        return first, large == long, rounds.ask("count", 7 - rank).least()
 
     assert on_ranks(stores, 3, work) == [(b"-\x01-\x02\x02", True, 5)] * 3
 

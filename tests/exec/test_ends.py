@@ -1,7 +1,8 @@
 """Ranks that share steps stop before the same one, however uneven their lanes are."""
 
 import threading
-from itertools import islice, product
+from dataclasses import dataclass
+from itertools import count, islice, product
 
 import pytest
 from hypothesis import given
@@ -10,35 +11,62 @@ from hypothesis import strategies as st
 from tests.coordination.meetings import at_once
 from zephon.errors import DataError, ExecutionError
 from zephon.exec.delivery import Position
-from zephon.exec.ends import Ends, ending_together
+from zephon.exec.ends import Ends, Outlook, ending_together
 
 
 class Meeting:
-    """The least of all ranks' numbers, as a coordinator gives it."""
+    """The least of all ranks' numbers, as a coordinator finds it."""
 
     def __init__(self, ranks):
-        self._numbers = [0] * ranks
-        self._all = threading.Barrier(ranks)
-        self.rounds = 0
+        self._ranks = ranks
+        self._changed = threading.Condition()
+        self.rounds = []  # of each, the numbers by rank
 
-    def least_of(self, rank):
-        def least(number):
-            self._numbers[rank] = number
-            self._all.wait(20)
-            found = min(self._numbers)
-            self.rounds += not rank
-            self._all.wait(20)
-            return found
+    def ask_of(self, rank):
+        mine = count()
 
-        return least
+        def ask(number):
+            at = next(mine)
+            with self._changed:
+                self.rounds += [{}] * (at == len(self.rounds))
+                self.rounds[at][rank] = number
+                self._changed.notify_all()
+            return Question(self, rank, at)
+
+        return ask
+
+    def is_known(self, at):
+        return len(self.rounds[at]) == self._ranks
+
+    def least(self, at):
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.is_known(at), 20)
+        return min(self.rounds[at].values())
+
+
+@dataclass
+class Question:
+    meeting: Meeting
+    rank: int
+    at: int
+
+    def look(self):
+        """Hear it early on some ranks, at some questions."""
+        if (self.rank + self.at) % 3 and self.meeting.is_known(self.at):
+            return self.least()
+        return None
+
+    def least(self):
+        return self.meeting.least(self.at)
 
 
 def rank_of(meeting, rank, ranks, *, steps, fails, ahead, start=0, parts=2, worker=0, workers=1):
     """Deliver ``parts`` items a step; the data end, or fail, before step ``steps``.
 
-    Of all items a worker delivers every so-manieth.
+    ahead: how many steps more it holds than it delivers, one number a step, over and over. Of all
+    items a worker delivers every so-manieth.
     """
-    at = start
+    at, held = start, 0
 
     def all_items():
         nonlocal at
@@ -53,9 +81,11 @@ def rank_of(meeting, rank, ranks, *, steps, fails, ahead, start=0, parts=2, work
             raise DataError(f"row of rank {rank}")
 
     def sure():
-        return min(at + 1 + ahead, steps)
+        nonlocal held
+        held = min(max(held, at + 1 + ahead[at % len(ahead)]), steps)
+        return held
 
-    ends = Ends(rank, ranks, meeting.least_of(rank), "rank {}".format)
+    ends = Ends(rank, ranks, meeting.ask_of(rank), "rank {}".format)
     return [item for item, _ in ending_together(items(), ends, Position(start), sure)]
 
 
@@ -72,9 +102,9 @@ def run(ranks, **each):
     st.lists(
         st.fixed_dictionaries(
             {
-                "steps": st.integers(3, 9),
+                "steps": st.integers(3, 20),
                 "fails": st.booleans(),
-                "ahead": st.integers(0, 7),
+                "ahead": st.lists(st.integers(0, 7), min_size=1, max_size=5),
                 "parts": st.integers(1, 3),
             }
         ),
@@ -84,7 +114,8 @@ def run(ranks, **each):
     st.integers(0, 3),
 )
 def test_all_ranks_deliver_the_steps_that_all_of_them_have(ranks, start):
-    _, found = run(ranks, start=start)
+    meeting, found = run(ranks, start=start)
+    assert all(len(numbers) == len(ranks) for numbers in meeting.rounds)  # all asked as often
     steps = min(each["steps"] for each in ranks)
     last = [each for each in ranks if each["steps"] == steps]
     for rank, (each, items) in enumerate(zip(ranks, found, strict=True)):
@@ -97,7 +128,10 @@ def test_all_ranks_deliver_the_steps_that_all_of_them_have(ranks, start):
 
 
 def test_the_rank_that_fails_raises_its_own_error_and_the_others_name_it():
-    fine, bad = {"steps": 5, "fails": False, "ahead": 3}, {"steps": 2, "fails": True, "ahead": 9}
+    fine, bad = (
+        {"steps": 5, "fails": False, "ahead": [3]},
+        {"steps": 2, "fails": True, "ahead": [9]},
+    )
     _, found = run([fine, bad, fine])
     assert str(found[1]) == "row of rank 1"
     for each in (found[0], found[2]):
@@ -105,14 +139,48 @@ def test_the_rank_that_fails_raises_its_own_error_and_the_others_name_it():
         assert str(each).startswith("step 2: rank 1 failed there")
 
 
+@pytest.mark.parametrize("heard", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("ahead", "told"),
+    [
+        ([24], [(0, 0), (22, 25), (44, 47), (66, 69), (88, 91)]),
+        # Who holds no more than it delivers has nothing new to say beforehand.
+        ([0], [(step, step) for step in range(95)]),
+        # Nor has one that reads on only when it has to: it asks again, and again beforehand.
+        (range(9, -1, -1), [(0, 0), *((n + k, n + 10) for n in range(0, 90, 10) for k in (7, 10))]),
+    ],
+)
+def test_ranks_ask_shortly_before_they_have_to_know(ahead, told, heard):
+    """At which steps a rank asks, and hears the answer: once it looks and that is there."""
+    step, held, found = 0, 0, []
+
+    class Answer:
+        def __init__(self, number):
+            self.number, self.asked = number, step
+
+        def look(self):
+            assert step > self.asked
+            return self.least() if step >= self.asked + heard else None
+
+        def least(self):
+            found.append((self.asked, step))
+            return self.number
+
+    ends = Ends(0, 1, Answer, str)
+    for step in range(95):
+        held = max(held, step + 1 + ahead[step % len(ahead)])
+        assert ends.has(step, held, Outlook.MORE)
+    assert found == [(asked, min(asked + heard, needed)) for asked, needed in told]
+
+
 def test_who_has_read_far_ahead_asks_seldom():
-    ranks = [{"steps": 100, "fails": False, "ahead": 24}] * 2
+    ranks = [{"steps": 100, "fails": False, "ahead": [24]}] * 2
     meeting, found = run(ranks)
     assert found[0] == found[1] and len(found[0]) == 200
-    assert meeting.rounds == 5  # at steps 0, 25, 50, 75 and at the end
+    assert len(meeting.rounds) == 7  # at steps 0, 22, 44, 66, 88, where it holds all, and the end
 
 
-@pytest.mark.parametrize("ahead", [0, 5])
+@pytest.mark.parametrize("ahead", [[0], [5], [0, 5, 1]])
 def test_a_rank_that_is_done_with_a_step_waits_for_the_others(ahead):
     """Checkpoints within a step may leave one rank at its end and the other in its middle."""
     meeting = Meeting(2)
@@ -135,7 +203,7 @@ def test_workers_of_one_number_stop_at_the_end_of_the_whole_run(workers, steps, 
     found = []
     for worker in range(workers):
         ranks = [
-            {"steps": s, "fails": False, "ahead": a, "parts": p, "worker": worker}
+            {"steps": s, "fails": False, "ahead": [a], "parts": p, "worker": worker}
             for s, a, p in zip(steps, (0, 3, 1), parts, strict=True)
         ]
         found.append(run(ranks, workers=workers)[1])

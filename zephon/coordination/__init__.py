@@ -6,7 +6,7 @@ to do it, ``store`` for the little that a place must offer to be met in, and the
 """
 
 from zephon.coordination.choosing import host, meet, running_ranks
-from zephon.coordination.coordinator import Coordinator, Participant
+from zephon.coordination.coordinator import Asked, Coordinator, Participant
 from zephon.coordination.store import Store
 
-__all__ = ["Coordinator", "Participant", "Store", "host", "meet", "running_ranks"]
+__all__ = ["Asked", "Coordinator", "Participant", "Store", "host", "meet", "running_ranks"]

@@ -36,11 +36,12 @@ class C10dStore:
         host, port = _place(address)
         self.told = f"aggregate_store='{SCHEME}{host}:{port}'"
         self._store, self.passes = _connect(host, port, leads, seconds, os.getpid())
-        self._seconds = seconds
+        self._pieces: dict[str, int] = {}  # of the values in several that were seen here
 
     def set(self, key: str, value: bytes) -> None:
         """Put a value; see ``Store``. Long ones go in pieces, of which the last is the first."""
         pieces = [value[at : at + _PIECE] for at in range(0, len(value), _PIECE)] or [b""]
+        self._note(key, len(pieces))
         with _told(self.told):
             for number, piece in enumerate(pieces[1:], 1):
                 self._store.set(f"{key}/{number}", piece)
@@ -54,6 +55,7 @@ class C10dStore:
                 return None
             first = self._store.get(key)
             count = int.from_bytes(first[:4], "big")
+            self._note(key, count)
             rest = [self._store.get(f"{key}/{number}") for number in range(1, count)]
         return b"".join([first[4:], *rest])
 
@@ -61,10 +63,13 @@ class C10dStore:
         """Take values away; see ``Store``."""
         with _told(self.told):
             for key in keys:
-                number = 1
-                while self._store.delete_key(f"{key}/{number}"):
-                    number += 1
+                for number in range(1, self._pieces.pop(key, 1)):
+                    self._store.delete_key(f"{key}/{number}")
                 self._store.delete_key(key)
+
+    def _note(self, key: str, pieces: int) -> None:
+        if pieces > 1:
+            self._pieces[key] = max(pieces, self._pieces.get(key, 1))
 
 
 class _told:

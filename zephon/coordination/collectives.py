@@ -1,15 +1,17 @@
 """Ranks that meet through collectives of torch.distributed, on a group of their own over gloo.
 
-All collectives run on the thread that asks. Each meeting begins with a pair of numbers of every
+All collectives begin on the thread that asks. Each meeting begins with a pair of numbers of every
 rank: what it is doing, and how long its part is or which number it has. So ranks that do different
-things find out, instead of waiting for each other.
+things find out, instead of waiting for each other. A question is that pair alone: while it travels,
+the thread does something else.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -65,7 +67,7 @@ class CollectiveRounds:
         except Exception as raised:
             error, part = raised, Failure.of(raised).to_bytes()
             length = len(part) + _FAILED
-        lengths = self._meet(name, length, barrier=True)
+        lengths = self._meet(name, length)
         failed = [rank for rank, found in enumerate(lengths) if found >= _FAILED]
         parts = self._gather(name, part, [found % _FAILED for found in lengths])
         answer = self._answer(name, parts, failed, unite)
@@ -73,32 +75,37 @@ class CollectiveRounds:
             raise error
         return answer
 
-    def least(self, name: str, number: int) -> int:
-        """Meet for the least number; see ``Coordinator``."""
-        return min(self._meet(name, number))
+    def ask(self, name: str, number: int) -> _Numbers:
+        """Begin to find the least number; see ``Coordinator``."""
+        kind = zlib.crc32(name.encode())
+        mine = self._torch.tensor([kind, number], dtype=self._torch.int64)
+        found = [self._torch.empty_like(mine) for _ in range(self.participant.size)]
+        with self._waiting(name):
+            work = self._dist.all_gather(found, mine, group=self._group, async_op=True)
+
+        def arrived() -> list[list[int]]:
+            with self._waiting(name):
+                work.wait()
+            return [each.tolist() for each in found]
+
+        return _Numbers(name, kind, self.participant, work.is_completed, arrived)
+
+    def linger(self, *, ended: bool) -> None:
+        """Stay for nobody: what was sent arrives without us."""
 
     def close(self) -> None:
         """Leave the group; the process group of the job stays."""
         if self._dist.is_initialized():
             self._dist.destroy_process_group(self._group)
 
-    def _meet(self, name: str, number: int, *, barrier: bool = False) -> list[int]:
+    def _meet(self, name: str, number: int) -> list[int]:
         """Tell all ranks a number, and hear theirs."""
-        torch, size = self._torch, self.participant.size
-        kind = zlib.crc32(name.encode())
-        mine = torch.tensor([kind, number], dtype=torch.int64)
-        found = [torch.empty_like(mine) for _ in range(size)]
         with self._waiting(name):
-            if barrier:  # it knows who is missing, where a gather does not
-                self._dist.monitored_barrier(
-                    self._group, timedelta(seconds=self._seconds), wait_all_ranks=True
-                )
-            self._dist.all_gather(found, mine, group=self._group)
-        pairs = [each.tolist() for each in found]
-        other = next((rank for rank, (what, _) in enumerate(pairs) if what != kind), None)
-        if other is not None:
-            raise different_calls(name, self.participant.name(other), "another call")
-        return [number for _, number in pairs]
+            # It knows who is missing, where a gather does not.
+            self._dist.monitored_barrier(
+                self._group, timedelta(seconds=self._seconds), wait_all_ranks=True
+            )
+        return self.ask(name, number).all()
 
     def _gather(self, name: str, part: bytes, lengths: Sequence[int]) -> list[bytes]:
         """Bring all parts to the leader; empty elsewhere. Parts are as long as the longest."""
@@ -165,3 +172,38 @@ class CollectiveRounds:
                 "see whether all ranks run still and make the same calls, or raise "
                 "aggregate_timeout_s"
             ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """A number of each rank, on its way to all.
+
+    kind: what is asked. are_here: says whether all arrived. arrived: waits for that, and gives kind
+    and number of each rank.
+    """
+
+    name: str
+    kind: int
+    participant: Participant
+    are_here: Callable[[], bool]
+    arrived: Callable[[], list[list[int]]]
+
+    def look(self) -> int | None:
+        """Look for the least: they travel by themselves; see ``Asked``."""
+        return self.least() if self.are_here() else None
+
+    def least(self) -> int:
+        """Wait for the least; see ``Asked``."""
+        return min(self.all())
+
+    def all(self) -> list[int]:
+        """Wait for the numbers, by rank.
+
+        Raises:
+            CoordinationError: a rank is missing, or does something else.
+        """
+        pairs = self.arrived()
+        other = next((rank for rank, (what, _) in enumerate(pairs) if what != self.kind), None)
+        if other is not None:
+            raise different_calls(self.name, self.participant.name(other), "another call")
+        return [number for _, number in pairs]

@@ -38,8 +38,36 @@ class Participant:
         return ", ".join(self.name(rank) for rank in ranks[:10]) + more
 
 
+class Asked(Protocol):
+    """A question for the least of the ranks' numbers: this rank's is given, those of others come.
+
+    Whoever does not care any more leaves it alone.
+    """
+
+    def look(self) -> int | None:
+        """Bring it on without waiting for anybody; return the least if it is here by now.
+
+        For now and then, in between. Somebody may have to look before others see the least.
+
+        Raises:
+            CoordinationError: as ``least``.
+        """
+        ...
+
+    def least(self) -> int:
+        """Wait for the numbers of all ranks, and return the least.
+
+        Raises:
+            CoordinationError: a rank is missing, or does something else; names it.
+        """
+        ...
+
+
 class Coordinator(Protocol):
-    """Ranks that meet. All of them make the same calls in the same order."""
+    """Ranks that meet. All of them make the same calls in the same order.
+
+    Between a question and its answer they may make others.
+    """
 
     participant: Participant
 
@@ -57,11 +85,21 @@ class Coordinator(Protocol):
         """
         ...
 
-    def least(self, name: str, number: int) -> int:
-        """Return the least of the ranks' numbers, each of 63 bits.
+    def ask(self, name: str, number: int) -> Asked:
+        """Begin to find the least of the ranks' numbers, each of 63 bits; wait for nobody.
 
-        Raises:
-            CoordinationError: as ``round``.
+        Args:
+            name: as in ``round``.
+            number: of this rank.
+        """
+        ...
+
+    def linger(self, *, ended: bool) -> None:
+        """Stay while others have to hear the last answer, if it passes with this process.
+
+        Args:
+            ended: all ranks come to hear it; else they may have gone elsewhere, and a moment will
+                do.
         """
         ...
 

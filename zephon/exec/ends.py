@@ -1,9 +1,14 @@
 """Ranks that share steps end together: a step is handed out once every rank surely has it.
 
 Where nobody knows beforehand how many steps the data give, ranks ask each other, on the thread of
-the caller and only when they come to a step that was not agreed on: each says how many steps all of
-its lanes surely hold by now, or where they end. The least number holds for all. How far ahead ranks
-have read decides how often they ask, and nothing else.
+the caller: each says how many steps all of its lanes surely hold by now, or where they end. The
+least number holds for all. How far ahead ranks have read decides how often they ask, and nothing
+else.
+
+They ask shortly before they come to a step that was not agreed on, and wait for the answer when
+they are there: meanwhile it travels, and has come as a rule. When to ask follows from what was
+agreed, so that all ranks ask as often, whoever hears the answer when. Where the least number is no
+more than what was agreed, as of a rank that reads slowly, they ask again once they have that step.
 """
 
 from __future__ import annotations
@@ -13,8 +18,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
+from zephon.coordination import Asked
 from zephon.errors import ExecutionError
 from zephon.exec.delivery import Position
+
+EARLY = 3
+"""Steps from a question to the one that needs the answer, at most: where ranks meet in a store, the
+leader answers a step after the question, and the others find that another step later.
+"""
 
 T = TypeVar("T")
 
@@ -53,19 +64,27 @@ class Ends:
     Args:
         rank: this one, of all that take part.
         ranks: how many do.
-        least: gives the least of all ranks' numbers; see ``Coordinator.least``.
+        ask: begins to find the least of all ranks' numbers; see ``Coordinator.ask``.
         name: says how messages call a rank.
     """
 
     def __init__(
-        self, rank: int, ranks: int, least: Callable[[int], int], name: Callable[[int], str]
+        self, rank: int, ranks: int, ask: Callable[[int], Asked], name: Callable[[int], str]
     ) -> None:
         self._rank = rank
         self._ranks = ranks
-        self._least = least
+        self._ask = ask
         self._name = name
         self._agreed = 0
+        self._ask_at = 0
+        self._asked: Asked | None = None
+        self._looked_at = 0
         self._last: _Said | None = None  # where the run ends, or a rank failed, once all know
+
+    @property
+    def are_known(self) -> bool:
+        """Whether all ranks know where the run ends, or come to hear it."""
+        return self._last is not None
 
     def has(self, step: int, sure: int, outlook: Outlook) -> bool:
         """Say whether the run comes to a step; false: it ends before, on every rank.
@@ -78,12 +97,20 @@ class Ends:
         Raises:
             ExecutionError: another rank failed there.
         """
-        while step >= self._agreed and self._last is None:
-            said = _Said(sure, outlook, self._rank)
-            found = _Said.of(self._least(said.number(self._ranks)), self._ranks)
-            # No rank has less: so an end is that of all, and where one fails the others cannot go.
-            self._last = found if found.outlook is not Outlook.MORE else None
-            self._agreed = found.steps
+        while self._last is None and step >= self._ask_at:
+            if self._asked is None:
+                said = _Said(sure, outlook, self._rank)
+                self._asked, self._looked_at = self._ask(said.number(self._ranks)), step
+            if step >= self._agreed:
+                self._hear(self._asked.least())
+            elif step == self._looked_at:  # once a step is enough
+                break
+            else:
+                self._looked_at = step
+                least = self._asked.look()
+                if least is None:
+                    break
+                self._hear(least)
         if self._last is None or step < self._last.steps:
             return True
         if self._last.outlook is Outlook.FAILURE and self._last.rank != self._rank:
@@ -92,6 +119,16 @@ class Ends:
                 "can go on without it; it says more where it runs"
             )
         return self._last.outlook is Outlook.FAILURE
+
+    def _hear(self, least: int) -> None:
+        found = _Said.of(least, self._ranks)
+        self._asked = None
+        # No rank has less: so an end is that of all, and where one fails the others cannot go.
+        self._last = found if found.outlook is not Outlook.MORE else None
+        # Half of few steps: who has read no further by then would say nothing new. And never
+        # before the step that needs this answer, wherever it is heard.
+        self._ask_at = found.steps - min(EARLY, (found.steps - self._agreed) // 2)
+        self._agreed = found.steps
 
 
 def ending_together(

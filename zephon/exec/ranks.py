@@ -7,9 +7,11 @@ that meet it is. Several ranks may deliver the data of one group.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -36,16 +38,23 @@ class Ranks:
 
     Args:
         coordinator: by which they meet.
+        iterations: numbers those in which they end together, so that what is left of one that was
+            given up is not taken for a part of the next.
     """
 
     coordinator: Coordinator
+    iterations: Iterator[int] = field(default_factory=partial(count, 1))
 
-    @property
-    def ends(self) -> Ends:
-        """Let the ranks end together, from where they stand now."""
+    @contextmanager
+    def ending(self) -> Iterator[Ends]:
+        """Let the ranks end an iteration together, from where they stand now."""
         who = self.coordinator.participant
-        least = partial(self.coordinator.least, "the next batch")
-        return Ends(who.rank, who.size, least, who.name)
+        ask = partial(self.coordinator.ask, f"the next batch (iteration {next(self.iterations)})")
+        ends = Ends(who.rank, who.size, ask, who.name)
+        try:
+            yield ends
+        finally:
+            self.coordinator.linger(ended=ends.are_known)
 
     def united(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Unite the states of all ranks; every one of them calls this, and gets the same.
