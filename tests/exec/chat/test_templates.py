@@ -161,16 +161,3 @@ def test_nothing_found_says_what_was_looked_for(tmp_path: Path) -> None:
         chosen_template(found, None, tools=False)
     with pytest.raises(PlanError, match=r"the tokenizer has none$"):
         chosen_template(found, "default", tools=False)
-
-
-def test_the_digest_is_that_of_what_decides_output() -> None:
-    same = ChatTemplates(dict(reversed(NAMED.by_name.items())), {"bos_token": "<s>"}, "elsewhere")
-    assert same.digest == NAMED.digest
-    assert NAMED.digest_of(["{{ 1 }}"]) == same.digest_of(["{{ 1 }}"])
-    others = [
-        NAMED.digest_of(["{{ 1 }}"]),
-        NAMED.digest_of(["{{ 1 }}", ""]),
-        ChatTemplates(NAMED.by_name, {}).digest,
-        ChatTemplates({"rag": "{{ 2 }}", "tool_use": "{{ 1 }}"}, {"bos_token": "<s>"}).digest,
-    ]
-    assert len({NAMED.digest, *others}) == 5

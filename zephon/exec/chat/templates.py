@@ -7,9 +7,8 @@ is read where neither has a template.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,16 +50,6 @@ class ChatTemplates:
     by_name: Mapping[str, str]
     special_tokens: Mapping[str, str | list[str]]
     source: str = "the tokenizer"
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of every template and special token."""
-        return self.digest_of(self.by_name[name] for name in sorted(self.by_name))
-
-    def digest_of(self, texts: Iterable[str]) -> str:
-        """SHA-256 of the templates that were chosen and the special tokens."""
-        said = msgspec.json.encode([list(texts), sorted(self.special_tokens.items())])
-        return hashlib.sha256(said).hexdigest()
 
 
 def find_templates(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
 from zephon.errors import PlanError
@@ -127,11 +125,3 @@ def test_a_template_may_refuse_a_conversation() -> None:
     template = compile_template("\n\n{{ raise_exception('roles must\\nalternate') }}", name="x")
     with pytest.raises(TemplateFault, match=r"^line 3: roles must alternate$"):
         template.render({})
-
-
-def test_a_template_is_sent_to_other_processes_as_its_text() -> None:
-    template = compile_template(CHAT, name="chat")
-    sent = pickle.loads(pickle.dumps(template))
-    assert (sent.name, sent.digest) == ("chat", template.digest)
-    assert sent.has_generation_tags
-    assert compile_template(CHAT + " ", name="chat").digest != template.digest

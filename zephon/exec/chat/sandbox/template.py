@@ -8,7 +8,6 @@ may take is counted (``budget.py``).
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,6 @@ __all__ = ["Template", "TemplateFault", "compile_template"]
 LONGEST_TEMPLATE = 1 << 18
 _LONGEST_PROBLEM = 400
 _KEPT = 64
-_RENDERING = 1
-"""Part of each digest; to be raised when the same template begins to give another text."""
 
 
 def compile_template(text: str, *, name: str) -> Template:
@@ -47,21 +44,14 @@ class Template:
     """A chat template; any number of threads may render it at once.
 
     name: what to call it in messages.
-    digest: SHA-256 of all that decides the output beside the variables.
     has_generation_tags: it says with ``{% generation %}`` what an assistant wrote.
     """
 
-    __slots__ = ("_compiled", "_environment", "_text", "digest", "has_generation_tags", "name")
+    __slots__ = ("_compiled", "_environment", "has_generation_tags", "name")
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        self._text = text
         self._environment, self._compiled, self.has_generation_tags = _compile(text, name)
-        self.digest = hashlib.sha256(f"{_RENDERING}\n{text}".encode("utf-8", "surrogatepass"))
-        self.digest = self.digest.hexdigest()
-
-    def __reduce__(self) -> tuple[type[Template], tuple[str, str]]:
-        return (Template, (self.name, self._text))
 
     def render(self, variables: Mapping[str, Any]) -> str:
         """Render plain data: what JSON can say, dates and numbers. Nothing in it is changed.
