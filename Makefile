@@ -1,7 +1,9 @@
-# Everything a checkout needs: each command makes its own virtual environment, with pip alone.
+# Everything a checkout needs: each command makes its own virtual environments, with pip alone
+# where npm is not named.
 #
 #   make demo     the main job on data made from the Python that runs it
 #   make test     format, lint, types, import contracts, tests with docstring examples
+#   make test-services   what needs npm besides: the tokenizers of six models, against transformers
 #   make soak     two hundred kills and an hour of made-up programs of calls; stops by itself
 #   make bench    build a corpus, time Zephon against its roofline and the public package
 
@@ -18,7 +20,7 @@ PROGRAMS ?= 1200
 # of tests; the many processes that they begin are to find their modules compiled
 SETTINGS := PYTHONHASHSEED=random OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo test soak bench clean
+.PHONY: demo test test-services soak bench clean
 
 demo: .venv/installed
 	$(BIN)/zephon demo --data demo-data
@@ -31,6 +33,9 @@ test: .venv/installed $(TRANSFORMERS)/installed
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-cache
 	$(SETTINGS) $(BIN)/pytest --doctest-modules -n $(CORES) --dist worksteal tests zephon
+
+test-services: .venv/installed $(TRANSFORMERS)/installed
+	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal tests/services
 
 soak: .venv/installed
 	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal \

@@ -7,15 +7,18 @@ import re
 
 import pytest
 
-from tests.transformers_chats.asked import ask, dialogues, templates
-from tests.transformers_chats.conversations import SPECIALS, conversation, hostile, write_tokenizer
-from tests.written import lines, pipeline
-from zephon import Dataset
-from zephon.errors import DataError
+from tests.transformers_chats.asked import ask, templates
+from tests.transformers_chats.compared import (
+    MOST_MESSAGES,
+    TODAY,
+    compare,
+    few,
+    mask,
+    some_dialogues,
+    wanted_of_prefixes,
+)
+from tests.transformers_chats.conversations import SPECIALS, hostile, write_tokenizer
 from zephon.exec.chat.sandbox import TemplateFault, compile_template
-
-TODAY = "2026-03-04"
-MOST_MESSAGES = 60  # of conversations that all templates get; the first of each kind gets more
 
 # by the names that trl and axolotl give them
 UNTAGGED = ("llama3", "qwen2_5", "qwen3", "gemma3", "phi3", "cohere2", "gemma4_v5")
@@ -42,10 +45,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def spoken():
-    """Dialogues, some in each of many languages, and the longest of all."""
-    said = dialogues()
-    some = [*said[::150], *sorted(said, key=len)[-9:]]
-    return [conversation(f"dialogue {n}", each) for n, each in enumerate(some)]
+    return some_dialogues()
 
 
 def job(folder, template, rows, *, ids):
@@ -100,11 +100,6 @@ def prepared(messages):
             told = {"thinking": found[0], **told, "reasoning_content": found[0]}
         made.append(told)
     return made
-
-
-def few(rows):
-    """Leave out conversations of very many messages, and of none."""
-    return [row for row in rows if 0 < len(row["messages"]) <= MOST_MESSAGES]
 
 
 def test_tokens_and_marked_masks(real, folder, spoken, tmp_path):
@@ -184,55 +179,3 @@ def test_what_mistral_says_is_found(real, folder, spoken, tmp_path):
     rows = [row for row in rows if row["name"] in wanted]
     assert {"call", "call, tools", "two", "user last"} <= wanted.keys()
     compare(tmp_path / name, folder, real[name], rows, wanted, "auto")
-
-
-def wanted_of_prefixes(rows, answers):
-    """Make masks of where the assistant's parts of the texts are."""
-    wanted = {}
-    for row, answer in zip(rows, answers, strict=True):
-        parts = answer.get("prefixes")
-        wanted[row["name"]] = None if parts is None else (answer["ids"], mask(answer, parts))
-    return wanted
-
-
-def mask(answer, parts):
-    """Say for each token whether it has a character of some part."""
-    text = bytearray(len(answer["text"]))
-    for begin, end in parts:
-        text[begin:end] = b"\1" * (end - begin)
-    return [int(any(text[start:stop])) for start, stop in answer["offsets"]]
-
-
-def compare(scratch, folder, template, rows, wanted, span_source, **named):
-    """Run a pipeline over the rows that are wanted, and over each that is refused alone."""
-    file = scratch.with_suffix(".jinja")
-    file.write_text(template, encoding="utf-8")
-
-    def run(some):
-        written = [{"name": r["name"], "messages": r["messages"], **r["variables"]} for r in some]
-        where = scratch / str(len(list(scratch.glob("*"))))
-        lines(where, "a.jsonl", written)
-        pipe = pipeline(Dataset.from_path("chats", where)).tokenize_chat(
-            tokenizer_id=str(folder),
-            chat_template=str(file),
-            span_source=span_source,
-            special_tokens="none",
-            chat_template_kwargs={"strftime_now_date": TODAY},
-            preserve_upstream_payload=True,
-            **named,
-        )
-        payloads = [record.payload for record in pipe]
-        return {p["name"]: (p["input_ids"].tolist(), p["loss_mask"].tolist()) for p in payloads}
-
-    usual = [row for row in rows if wanted[row["name"]] and usable(*wanted[row["name"]])]
-    dropped = [row for row in rows if wanted[row["name"]] and not any(wanted[row["name"]][1])]
-    assert usual
-    assert run([*usual, *dropped]) == {row["name"]: wanted[row["name"]] for row in usual}
-    for row in rows:
-        if row not in usual and row not in dropped:
-            with pytest.raises(DataError, match="row 0"):
-                run([row])
-
-
-def usable(ids, learned):
-    return len(ids) > 1 and any(learned) and not learned[0]
