@@ -166,7 +166,8 @@ def _variables(given: Mapping[str, Any] | None) -> str:
         return "{}"
     if not isinstance(given, Mapping):
         raise WrongKindError(
-            f"tokenize_chat: chat_template_kwargs must be a dict, got {given!r:.80}"
+            f"tokenize_chat: chat_template_kwargs must be a dict, got {given!r:.80}; pass one, "
+            "of names and JSON values"
         )
     for name in given:
         if name in _CONTROLS:

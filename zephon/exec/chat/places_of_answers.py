@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from zephon.exec.chat.conversation import Conversation
@@ -70,7 +71,8 @@ def _otherwise(message: Any, letter: str) -> Iterator[tuple[Any, bool]]:
 def unused_letters(text: str, count: int) -> list[str]:
     """Give so many texts of one letter each that occur nowhere in a text."""
     used = set(text)
-    letters = [chr(code) for code in _LETTERS if chr(code) not in used][:count]
+    unused = (chr(code) for code in _LETTERS if chr(code) not in used)
+    letters = list(islice(unused, count))
     if len(letters) < count:
         raise ChatFault(
             f"the conversation has {count} answers and uses private characters itself, so none is "

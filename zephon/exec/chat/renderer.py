@@ -31,20 +31,22 @@ class Renderer:
         """Whether every template says itself what the assistant says."""
         return all(template.has_generation_tags for template in self._templates)
 
-    def text(self, conversation: Conversation, stop: int | None = None, **told: Any) -> str:
+    def text(
+        self, conversation: Conversation, stop: int | None = None, *, prompt: bool = False
+    ) -> str:
         """Render messages [0, stop), or all.
 
         Args:
             conversation: of which.
             stop: where to end.
-            told: ``prompt``: end with what comes before an answer.
+            prompt: end with what comes before an answer.
 
         Raises:
             ChatFault: the template refuses it, or fails.
         """
         template = self.template(conversation)
         try:
-            return template.render(self._variables(conversation, stop, **told))
+            return template.render(self._variables(conversation, stop, prompt=prompt))
         except TemplateFault as exc:
             raise _fault(template, exc) from exc
 
@@ -54,12 +56,12 @@ class Renderer:
         """Render messages, and say what stood between generation tags; raises as ``text``."""
         template = self.template(conversation)
         try:
-            return template.render_marked(self._variables(conversation, stop))
+            return template.render_marked(self._variables(conversation, stop, prompt=False))
         except TemplateFault as exc:
             raise _fault(template, exc) from exc
 
     def _variables(
-        self, conversation: Conversation, stop: int | None, *, prompt: bool = False
+        self, conversation: Conversation, stop: int | None, *, prompt: bool
     ) -> dict[str, Any]:
         messages = conversation.messages
         return {

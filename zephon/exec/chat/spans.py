@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from zephon.exec.chat.conversation import Conversation
@@ -16,12 +16,12 @@ class Span(NamedTuple):
     message: int = -1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Marked:
     """A text, and the spans of it that the assistant says, in order; none overlaps another."""
 
     text: str
-    spans: list[Span] = field(default_factory=list)
+    spans: list[Span]
 
 
 def in_scope(spans: list[Span], scope: str, conversation: Conversation) -> list[Span]:

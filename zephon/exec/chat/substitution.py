@@ -49,7 +49,8 @@ def by_substitution(
         begin = begin_of(renderer, conversation, whole, number, place, free, header=header)
         stop = stop_of(renderer, conversation, whole, number, place, ends, replaced[number])
         spans.append(Span(begin, stop, number))
-    _check_others(renderer, conversation, whole, spans)
+    if spans:
+        _check_others(renderer, conversation, whole, spans, letters[0])
     return Marked(whole, spans)
 
 
@@ -74,14 +75,14 @@ def _check(
 
 
 def _check_others(
-    renderer: Renderer, conversation: Conversation, whole: str, spans: Sequence[Span]
+    renderer: Renderer, conversation: Conversation, whole: str, spans: Sequence[Span], letter: str
 ) -> None:
     """Refuse what a tool says in the midst of an answer; some templates move it there."""
     for number, message in enumerate(conversation.messages):
         if message["role"] in (ASSISTANT, USER, "system") or not message.get("content"):
             continue
         try:
-            _, place = placed(renderer, conversation, whole, number, unused_letters(whole, 1)[0])
+            _, place = placed(renderer, conversation, whole, number, letter)
         except ChatFault:
             continue  # it is not shown
         for span in spans:

@@ -61,6 +61,7 @@ class TokenizeChatOp(Operator):
         )
         texts = map(re.escape, tokenizer.special_texts)
         self._special = re.compile("|".join(texts) or "(?!)")
+        # Of many workers one takes a lock, and it is never given back: that one warns.
         self._said: dict[str, threading.Lock] = {w: threading.Lock() for w in _WARNINGS}
 
     def run(self, rows: Morsel) -> Morsel:
@@ -74,8 +75,8 @@ class TokenizeChatOp(Operator):
         lengths = np.diff(made.offsets)
         learned = np.add.reduceat(np.append(counts > 0, False), made.offsets[:-1], dtype=np.int64)
         learned[lengths == 0] = 0
-        first = np.flatnonzero((learned > 0) & (lengths >= _LEAST))
-        first = first[counts[made.offsets[first]] > 0]
+        kept = np.flatnonzero((learned > 0) & (lengths >= _LEAST))
+        first = kept[counts[made.offsets[kept]] > 0]
         if len(first):
             raise RowError(
                 int(first[0]),
@@ -87,7 +88,6 @@ class TokenizeChatOp(Operator):
             payload = payload.metas_only() if payload.has_metas else None
         columns = self._columns(made, counts)
         left = Morsel(rows.refs, columns, payload, rows.measures, rows.frame, rows.lost)
-        kept = np.flatnonzero((learned > 0) & (lengths >= _LEAST))
         if len(kept) < len(lengths):
             self._warn("nothing learned")
         return left.keep(kept, DROPPED)
@@ -110,8 +110,8 @@ class TokenizeChatOp(Operator):
                 text.encode()  # a lone surrogate of a JSON text is no text that can be encoded
                 texts.append(text)
                 spans.append(found)
-                told = conversation.weights
-                weights.append([told[s.message] if told else 1.0 for s in found])
+                asked = conversation.weights
+                weights.append([asked[s.message] if asked else 1.0 for s in found])
         except ChatFault as exc:
             raise RowError(row, exc.problem, exc.way_out, kind=exc.kind) from None
         except UnicodeEncodeError as exc:

@@ -18,6 +18,9 @@ READ = 9
 CASE = 5
 """The same for characters whose case is changed, at worst to three others each."""
 
+ESCAPED = 6
+"""Characters at most that one character becomes where HTML's signs are escaped."""
+
 MOST_MADE = 1 << 29
 """Characters that all values made on the way hold together."""
 

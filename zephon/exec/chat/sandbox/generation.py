@@ -63,7 +63,7 @@ class Mark(str):
     serial: int
 
 
-class Marked(str):
+class MarkedText(str):
     """A text with marks in it; places: (offset, serial, whether it opens), in order."""
 
     __slots__ = ("places",)
@@ -132,18 +132,18 @@ class Marks:
 
 
 def joined(pieces: Sequence[str]) -> str:
-    """Join pieces of output; the text is a ``Marked`` one if a piece holds marks."""
+    """Join pieces of output; the text is a ``MarkedText`` if a piece holds marks."""
     text = "".join(pieces)
     places: list[tuple[int, int, bool]] = []
     offset = 0
     for piece in pieces:
         if type(piece) is Mark:
             places.append((offset, piece.serial, piece.opens))
-        elif type(piece) is Marked:
+        elif type(piece) is MarkedText:
             places.extend((offset + at, serial, opens) for at, serial, opens in piece.places)
         offset += len(piece)
     if not places:
         return text
-    marked = Marked(text)
+    marked = MarkedText(text)
     marked.places = tuple(places)
     return marked

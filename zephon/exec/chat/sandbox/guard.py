@@ -12,7 +12,14 @@ from typing import Any
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from zephon.exec.chat.sandbox.budget import LONGEST_TEXT, OBJECT, READ, Budget, TemplateFault
+from zephon.exec.chat.sandbox.budget import (
+    ESCAPED,
+    LONGEST_TEXT,
+    OBJECT,
+    READ,
+    Budget,
+    TemplateFault,
+)
 from zephon.exec.chat.sandbox.extents import (
     MOST_BITS,
     NUMBERS,
@@ -23,7 +30,7 @@ from zephon.exec.chat.sandbox.extents import (
     search_steps,
 )
 from zephon.exec.chat.sandbox.formats import percent_bounds
-from zephon.exec.chat.sandbox.generation import Mark, Marked, Marks, joined
+from zephon.exec.chat.sandbox.generation import Mark, MarkedText, Marks, joined
 from zephon.exec.chat.sandbox.late_values import Late
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -34,8 +41,6 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt,
     "gteq": operator.ge,
 }
-_ESCAPED = 6
-"""Characters at most that one character becomes beside text that was marked safe."""
 
 
 class Guard(Budget):
@@ -78,7 +83,7 @@ class Guard(Budget):
     def text(self, value: Any) -> str:
         """Make a value a text; only data can be."""
         kind = type(value)
-        if kind is str or kind is Mark or kind is Marked:
+        if kind is str or kind is Mark or kind is MarkedText:
             return value
         if kind not in SCALARS and not isinstance(value, str):
             self.make(self.walk(value, plain=True).written)
@@ -122,7 +127,7 @@ class Guard(Budget):
             if type(total) in NUMBERS and type(value) in NUMBERS:
                 self.charge(1)
             else:
-                grown = _ESCAPED if isinstance(total, Markup) or isinstance(value, Markup) else 1
+                grown = ESCAPED if isinstance(total, Markup) or isinstance(value, Markup) else 1
                 self.make(grown * (_size(total) + _size(value)))
             total = total + value
         return total

@@ -13,7 +13,7 @@ from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.utils import Cycler, Joiner
 from markupsafe import Markup
 
-from zephon.exec.chat.sandbox.budget import CASE, OBJECT, TemplateFault
+from zephon.exec.chat.sandbox.budget import CASE, ESCAPED, OBJECT, TemplateFault
 from zephon.exec.chat.sandbox.extents import key, search_steps
 from zephon.exec.chat.sandbox.formats import GuardedFormatter
 
@@ -25,8 +25,6 @@ Rule = Callable[["Guard", Any, tuple[Any, ...], dict[str, Any]], Any]
 
 _SMALL = 1 << 20
 """Texts up to this length may be cut in pieces before the pieces are counted."""
-
-_ESCAPED = 6
 
 
 def _linear(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -109,7 +107,7 @@ def _replace(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str,
 def replaced(guard: Guard, text: str, old: str, new: str) -> None:
     """Take what replacing all of ``old`` by ``new`` needs."""
     guard.charge(search_steps(len(text), len(old)))
-    grown = len(new) * (_ESCAPED if isinstance(text, Markup) else 1) - len(old)
+    grown = len(new) * (ESCAPED if isinstance(text, Markup) else 1) - len(old)
     guard.make(len(text) + (text.count(old) * grown if grown > 0 else 0))
 
 
@@ -119,7 +117,7 @@ def _join(guard: Guard, method: Any, args: tuple[Any, ...], kwargs: dict[str, An
     parts = guard.items(args[0])
     size = sum(len(part) for part in parts if isinstance(part, str))
     size += len(method.__self__) * len(parts)
-    guard.make(size * (_ESCAPED if isinstance(method.__self__, Markup) else 1))
+    guard.make(size * (ESCAPED if isinstance(method.__self__, Markup) else 1))
     return method(parts)
 
 

@@ -10,7 +10,7 @@ from jinja2.filters import FILTERS as DEFAULT_FILTERS
 from jinja2.runtime import Context, Undefined
 from jinja2.utils import pass_context
 
-from zephon.exec.chat.sandbox.budget import CASE, LONGEST_TEXT, READ, TemplateFault
+from zephon.exec.chat.sandbox.budget import CASE, ESCAPED, LONGEST_TEXT, READ, TemplateFault
 from zephon.exec.chat.sandbox.extents import whole
 from zephon.exec.chat.sandbox.guarded_calls import Filter, called, guard_of, soft
 from zephon.exec.chat.sandbox.methods import replaced
@@ -168,7 +168,7 @@ def _url_encode(context: Context, value: Any) -> str:
 TEXT_FILTERS: dict[str, Filter] = {
     **{name: _on_text(name) for name in ("string", "safe", "trim")},
     **{name: _on_text(name, slow=READ - CASE) for name in ("capitalize", "lower", "upper")},
-    **{name: _on_text(name, 6) for name in ("e", "escape", "forceescape")},
+    **{name: _on_text(name, ESCAPED) for name in ("e", "escape", "forceescape")},
     **{name: _on_number(name) for name in ("filesizeformat", "float")},
     "center": _center,
     "format": _format,
