@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from zephon.errors import DataError, DataTypeError
-from zephon.exec.operators.bad_row import BadRow
+from zephon.exec.bad_row import BadRow
 from zephon.exec.operators.chat_formats import conversation_of
 from zephon.planner.logical.functions import ROLE_WORDS
 

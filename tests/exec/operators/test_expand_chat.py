@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from zephon.errors import DataError, DataTypeError
-from zephon.exec.operators.bad_row import BadRow
+from zephon.exec.bad_row import BadRow
 from zephon.exec.operators.expand_chat import answered_turns
 from zephon.io.formats.arrow_rows import TableRows
 

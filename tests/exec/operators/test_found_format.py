@@ -3,7 +3,7 @@
 import pytest
 
 from zephon.errors import DataTypeError
-from zephon.exec.operators.bad_row import BadRow
+from zephon.exec.bad_row import BadRow
 from zephon.exec.operators.found_format import found_format
 
 ROLE = {"role": "user", "content": "a"}

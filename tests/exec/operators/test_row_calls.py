@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from zephon.exec.operators.bad_row import BadRow
+from zephon.exec.bad_row import BadRow
 from zephon.exec.operators.row_calls import DROPPED, RowCalls
 from zephon.planner.logical.functions import DecodeText, ExpandChat, MapTransform, RowFunction
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from zephon.errors import DataTypeError
-from zephon.exec.chat.faults import ChatFault
+from zephon.exec.chat.faults import CALL, ChatFault
 from zephon.exec.chat.struct_nulls import without_null_keys
+from zephon.exec.message_fields import checked_row, found, messages_at
 
 ASSISTANT, USER = "assistant", "user"
 LOSS_WEIGHT = "loss_weight"
@@ -67,16 +66,10 @@ class ConversationFields:
             It, and whether such keys were left out.
 
         Raises:
-            ChatFault: there are no messages, or something else is in their place.
+            BadRow: there are no messages, or something else is in their place.
         """
-        if not isinstance(row, Mapping):
-            raise ChatFault(
-                f"a row must be a dict with a field {self.messages!r}, got a {type(row).__name__}",
-                "make dicts of the rows first, with map_transform",
-                kind=DataTypeError,
-            )
-        messages = self._messages(row)
-        tools = self._tools(row)
+        row = checked_row(CALL, row, self.messages)
+        messages, tools = messages_at(CALL, row, self.messages), self._tools(row)
         left_out = False
         if padded:
             without, fewer = without_null_keys(messages), without_null_keys(tools)
@@ -93,25 +86,6 @@ class ConversationFields:
             weights = [_weight(m, number) for number, m in enumerate(messages)]
         return Conversation(messages, tools, told, weights), left_out
 
-    def _messages(self, row: Mapping[str, Any]) -> list[Any]:
-        there, value = found(row, self.messages)
-        if not there:
-            names = ", ".join(str(each) for each in list(row)[:20]) or "no fields"
-            raise ChatFault(
-                f"no field {self.messages!r}; the row has {names}", "name another field"
-            )
-        if isinstance(value, np.ndarray) and value.ndim == 1:
-            value = value.tolist()
-        if isinstance(value, tuple):
-            value = list(value)
-        if not isinstance(value, list):
-            raise ChatFault(
-                f"field {self.messages!r} must be a list of messages, got a {type(value).__name__}",
-                "name another field, or make messages of it with normalize_chat",
-                kind=DataTypeError,
-            )
-        return value
-
     def _tools(self, row: Mapping[str, Any]) -> Any:
         if self.tools is None:
             return None
@@ -126,22 +100,6 @@ class ConversationFields:
             else "mend the row, or pass tools_field=None",
             kind=DataTypeError,
         )
-
-
-def found(row: Mapping[str, Any], path: str) -> tuple[bool, Any]:
-    """Say whether a row has a field, and give its value; a field of exactly that name wins.
-
-    >>> found({"a": {"b": 1}}, "a.b"), found({"a.b": 2, "a": {}}, "a.b"), found({}, "a")
-    ((True, 1), (True, 2), (False, None))
-    """
-    if path in row:
-        return True, row[path]
-    value: Any = row
-    for name in path.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            return False, None
-        value = value[name]
-    return True, value
 
 
 def _prepared(message: Any, number: int, field_: str) -> Any:

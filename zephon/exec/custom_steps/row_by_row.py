@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from zephon.errors import DataError, ExecutionError
+from zephon.exec.bad_row import BadRow
 from zephon.exec.custom_steps.step import CustomStep
 from zephon.exec.operator import RowError
-from zephon.exec.operators.bad_row import BadRow
 from zephon.exec.operators.row_calls import DROPPED, RowCalls
 from zephon.io.made_rows import part_of
 from zephon.planner.logical.functions import RowStep

@@ -15,10 +15,10 @@ import numpy as np
 
 from zephon.batches.identity import LineagePath, SampleMeta
 from zephon.column_steps import no_columns
+from zephon.exec.bad_row import BadRow
 from zephon.exec.block import DROPPED as DROPPED_DRAW
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator, RowError
-from zephon.exec.operators.bad_row import BadRow
 from zephon.exec.operators.row_calls import DROPPED, RowCalls
 from zephon.exec.operators.splits import split_refs
 from zephon.exec.operators.whole_rows import each_row

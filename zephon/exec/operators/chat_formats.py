@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from zephon.errors import DataTypeError, nearest
+from zephon.exec.message_fields import checked_row, messages_at, no_field, path_of
 from zephon.exec.operators.found_format import (
     CALL,
     MARKS,
@@ -22,7 +23,6 @@ from zephon.exec.operators.found_format import (
     place,
     wrong,
 )
-from zephon.exec.operators.message_fields import checked_row, messages_at, no_field, path_of
 
 Words = Mapping[str, str]
 """The role that each word means."""
@@ -71,7 +71,7 @@ def conversation_of(
 
 def _messages(row: Mapping[str, Any], field: str, words: Words) -> tuple[Messages, list[Path]]:
     path = path_of(CALL, row, field)
-    turns = messages_at(CALL, row, path, field)
+    turns = messages_at(CALL, row, field)
     return [_message(turn, at, field, words) for at, turn in enumerate(turns)], [path]
 
 
@@ -85,7 +85,7 @@ def _message(turn: Any, at: int, field: str, words: Words) -> dict[str, Any]:
 
 def _sharegpt(row: Mapping[str, Any], field: str, words: Words) -> tuple[Messages, list[Path]]:
     path = path_of(CALL, row, field)
-    turns = messages_at(CALL, row, path, field)
+    turns = messages_at(CALL, row, field)
     messages = [_turn(turn, at, field, words) for at, turn in enumerate(turns)]
     system = _system(row)
     if system and messages and messages[0]["role"] == "system":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zephon.errors import DataTypeError, told
-from zephon.exec.operators.bad_row import BadRow
+from zephon.exec.bad_row import BadRow
 from zephon.planner.logical.functions import DecodeText
 
 _BYTES = (bytes, bytearray, memoryview)

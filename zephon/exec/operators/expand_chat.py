@@ -11,8 +11,8 @@ from typing import Any
 
 from zephon.batches.own_copies import own_copy
 from zephon.errors import DataTypeError, nearest
-from zephon.exec.operators.bad_row import BadRow
-from zephon.exec.operators.message_fields import messages_at, path_of, with_messages
+from zephon.exec.bad_row import BadRow
+from zephon.exec.message_fields import messages_at, path_of, with_messages
 from zephon.planner.logical.functions import ROLES
 
 
@@ -27,7 +27,7 @@ def answered_turns(row: Any, field: str) -> list[tuple[int, dict[str, Any]]]:
         BadRow: there is no such field, no list in it, or something else than messages in that.
     """
     path = path_of("expand_chat", row, field)
-    messages = messages_at("expand_chat", row, path, field)
+    messages = messages_at("expand_chat", row, field)
     roles = [_role(message, at, field) for at, message in enumerate(messages)]
     users = [at for at, role in enumerate(roles) if role == "user"]
     stops = [*users, len(roles)][1:]

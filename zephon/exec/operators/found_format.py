@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from zephon.errors import DataTypeError
-from zephon.exec.operators.bad_row import BadRow
-from zephon.exec.operators.message_fields import messages_at, path_of
+from zephon.exec.bad_row import BadRow
+from zephon.exec.message_fields import messages_at
 
 CALL = "normalize_chat"
 
@@ -81,7 +81,7 @@ def check_keys(turn: Any, at: int, field: str, form: str) -> None:
 
 def _form_of_all(row: Mapping[str, Any], field: str, if_empty: str) -> str:
     """Say which keys all messages of a field have."""
-    turns = messages_at(CALL, row, path_of(CALL, row, field), field)
+    turns = messages_at(CALL, row, field)
     found = [_form(turn, at, field) for at, turn in enumerate(turns)]
     for at, form in enumerate(found):
         if form != found[0]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from zephon.batches.own_copies import own_copy
 from zephon.errors import told
-from zephon.exec.operators.bad_row import BadRow, name_of_function
+from zephon.exec.bad_row import BadRow, name_of_function
+from zephon.exec.message_fields import with_messages, without_field
 from zephon.exec.operators.chat_formats import CALL, Path, conversation_of
-from zephon.exec.operators.message_fields import with_messages, without_field
 from zephon.planner.logical.functions import ROLE_WORDS, NormalizeChat
 
 

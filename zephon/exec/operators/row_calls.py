@@ -18,7 +18,7 @@ from typing import Any
 from zephon.batches.identity import LineagePath
 from zephon.batches.own_copies import own_copy
 from zephon.errors import told
-from zephon.exec.operators.bad_row import BadRow, name_of_function
+from zephon.exec.bad_row import BadRow, name_of_function
 from zephon.exec.operators.decode_text import decoded
 from zephon.exec.operators.expand_chat import answered_turns
 from zephon.exec.operators.normalize_chat import Normalizer

@@ -17,9 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import TokenizerError
+from zephon.exec.bad_row import BadRow
 from zephon.exec.block import DROPPED
 from zephon.exec.chat.conversation import ConversationFields
-from zephon.exec.chat.faults import ChatFault
 from zephon.exec.chat.marking import Marker
 from zephon.exec.chat.masks import token_weights
 from zephon.exec.chat.spans import Span
@@ -112,7 +112,7 @@ class TokenizeChatOp(Operator):
                 spans.append(found)
                 asked = conversation.weights
                 weights.append([asked[s.message] if asked else 1.0 for s in found])
-        except ChatFault as exc:
+        except BadRow as exc:
             raise RowError(row, exc.problem, exc.way_out, kind=exc.kind) from None
         except UnicodeEncodeError as exc:
             problem = f"the text holds half a character, {exc.object[exc.start]!r}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zephon.errors import DataTypeError
-from zephon.exec.operators.bad_row import BadRow
+from zephon.exec.bad_row import BadRow
 
 
 def path_of(call: str, row: Any, field: str) -> tuple[str, ...]:
@@ -33,17 +33,31 @@ def checked_row(call: str, row: Any, field: str) -> Mapping[str, Any]:
     )
 
 
-def messages_at(call: str, row: Mapping[str, Any], path: Sequence[str], field: str) -> list[Any]:
+def found(row: Mapping[str, Any], path: str) -> tuple[bool, Any]:
+    """Say whether a row has a field, and give its value; a field of exactly that name wins.
+
+    >>> found({"a": {"b": 1}}, "a.b"), found({"a.b": 2, "a": {}}, "a.b"), found({}, "a")
+    ((True, 1), (True, 2), (False, None))
+    """
+    if path in row:
+        return True, row[path]
+    value: Any = row
+    for name in path.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return False, None
+        value = value[name]
+    return True, value
+
+
+def messages_at(call: str, row: Mapping[str, Any], field: str) -> list[Any]:
     """Give a new list of what a field holds.
 
     Raises:
         BadRow: there is no such field, or no list in it.
     """
-    value: Any = row
-    for name in path:
-        if not isinstance(value, Mapping) or name not in value:
-            raise no_field(call, row, field)
-        value = value[name]
+    there, value = found(row, field)
+    if not there:
+        raise no_field(call, row, field)
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = value.tolist()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
