@@ -102,9 +102,10 @@ class ChatSteps(Description):
                 f"{call}: which tokens a conversation has is up to a tokenizer; pass tokenizer_id "
                 "or tokenizer"
             )
-        if apply_chat_template not in (True, False):
+        if not isinstance(apply_chat_template, bool):
             raise PlanError(
-                f"{call}: apply_chat_template must be True or False, got {apply_chat_template!r}"
+                f"{call}: apply_chat_template must be True or False, got {apply_chat_template!r}; "
+                "pass one"
             )
         templates: tuple[tuple[str, str], ...] = ()
         texts: tuple[tuple[str, str | tuple[str, ...]], ...] = ()

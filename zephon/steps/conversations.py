@@ -16,8 +16,6 @@ from zephon.steps.description import (
     whole,
 )
 
-_OF_FIELDS = ("alpaca", "prompt_completion")
-
 
 class ConversationSteps(Description):
     """Conversations as lists of messages, and parts of them."""
@@ -79,14 +77,6 @@ class ConversationSteps(Description):
             check_function(call, on_block, "on_block")
         elif fingerprint is not None:
             raise PlanError(f"{call}: fingerprint is of on_block; pass both, or neither")
-        if field is not None:
-            _check_field(call, "field", field)
-            if format in _OF_FIELDS:
-                raise PlanError(
-                    f"{call}: format={format!r} has no one field of messages, got field={field!r}; "
-                    "rename the fields that it has, or leave field out"
-                )
-        _check_field(call, "field_out", field_out)
         return self._add(
             logical.NormalizeChat(
                 input=self._node,
@@ -124,7 +114,6 @@ class ConversationSteps(Description):
         """
         check_placement("expand_chat", placement)
         self._refuse_after("expand_chat", Pack, logical.Batch)
-        _check_field("expand_chat", "field", field)
         return self._add(
             logical.ExpandChat(
                 input=self._node,
@@ -132,11 +121,6 @@ class ConversationSteps(Description):
                 parallelism=4 if parallelism is None else whole(parallelism),
             )
         )
-
-
-def _check_field(call: str, word: str, field: object) -> None:
-    if not isinstance(field, str) or not field:
-        raise PlanError(f"{call}: {word} must be the name of a field, got {field!r}")
 
 
 def _words(call: str, roles: object) -> tuple[tuple[str, str], ...]:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
+from zephon.errors import PlanError
 from zephon.io.fields import Field
-from zephon.planner.logical.node import Node, at_least, flags, one_of
+from zephon.planner.logical.node import Node, at_least, field_name, flags, one_of
 
 ENCODING_ERRORS = ("strict", "ignore", "replace", "backslashreplace", "surrogateescape")
 
@@ -99,6 +100,10 @@ class ExpandChat(InPython):
     makes_metas: ClassVar[bool] = True
     field: str = "messages"
 
+    def __post_init__(self) -> None:
+        super(ExpandChat, self).__post_init__()
+        field_name("expand_chat", "field", self.field)
+
     def keeps_rows(self) -> bool:
         """Never: a conversation gives as many rows as it has answered turns."""
         return False
@@ -123,10 +128,19 @@ class NormalizeChat(InPython):
 
     def __post_init__(self) -> None:
         super(NormalizeChat, self).__post_init__()
-        one_of("normalize_chat", "format", self.format, CHAT_FORMATS)
-        flags("normalize_chat", self, "keep_source")
+        call = "normalize_chat"
+        one_of(call, "format", self.format, CHAT_FORMATS)
+        flags(call, self, "keep_source")
+        field_name(call, "field_out", self.field_out)
+        if self.field is not None:
+            field_name(call, "field", self.field)
+            if self.format in ("alpaca", "prompt_completion"):
+                raise PlanError(
+                    f"{call}: format={self.format!r} has no one field of messages, got "
+                    f"field={self.field!r}; rename the fields that it has, or leave field out"
+                )
         for _, role in self.roles:
-            one_of("normalize_chat", "roles: a role", role, ROLES)
+            one_of(call, "roles: a role", role, ROLES)
 
 
 RowStep: TypeAlias = MapTransform | DecodeText | NormalizeChat | ExpandChat

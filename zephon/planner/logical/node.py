@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from zephon.errors import PlanError, nearest
+from zephon.errors import PlanError, WrongKindError, nearest
 from zephon.io.fields import Column, Field
 
 LARGEST = 2**31 - 1
@@ -96,6 +96,13 @@ def at_least(call: str, name: str, value: object, bound: int) -> None:
         raise PlanError(f"{call}: {name} must be an integer of at least {bound}, got {value!r}")
     if value > LARGEST:
         raise PlanError(f"{call}: {name} must be at most {LARGEST:,}, got {value!r}")
+
+
+def field_name(call: str, name: str, value: object) -> None:
+    """Refuse what is no name of a field; names the call and the argument."""
+    if not isinstance(value, str) or not value:
+        kind = PlanError if isinstance(value, str) else WrongKindError
+        raise kind(f"{call}: {name} must be the name of a field, got {value!r:.80}; pass one")
 
 
 def flags(call: str, node: Node, *names: str) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from zephon.errors import PlanError, WrongKindError
-from zephon.planner.logical.node import at_least, flags, one_of
+from zephon.errors import PlanError
+from zephon.planner.logical.node import at_least, field_name, flags, one_of
 from zephon.planner.logical.tokenize import MakesTokens
 
 SPAN_SOURCES = ("auto", "generation_tags", "prefix_diff", "substitution")
@@ -60,12 +60,14 @@ class TokenizeChat(MakesTokens):
         one_of(call, "null_fields", self.null_fields, NULL_FIELDS)
         at_least(call, "parallelism", self.parallelism, 1)
         for name in ("field", "mask_field_out"):
-            _name(name, getattr(self, name))
+            field_name(call, name, getattr(self, name))
         for name in ("tools_field", "enable_thinking_field"):
             if getattr(self, name) is not None:
-                _name(name, getattr(self, name))
+                field_name(call, name, getattr(self, name))
         if self.mask_field_out == "input_ids":
-            raise PlanError(f"{call}: mask_field_out must be another name than 'input_ids'")
+            raise PlanError(
+                f"{call}: mask_field_out='input_ids' is the name of the tokens; pass another name"
+            )
         if self.max_length is not None:
             at_least(call, "max_length", self.max_length, 2)
         for name in ("bos_token_id", "eos_token_id"):
@@ -112,10 +114,3 @@ class TokenizeChat(MakesTokens):
     def written(self) -> tuple[tuple[str, str], ...]:
         """The mask, or the weights."""
         return ((self.mask_field_out, "float32" if self.loss_weights else "uint8"),)
-
-
-def _name(argument: str, value: Any) -> None:
-    if not isinstance(value, str) or not value:
-        raise WrongKindError(
-            f"tokenize_chat: {argument} must be the name of a field, got {value!r}"
-        )

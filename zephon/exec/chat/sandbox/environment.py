@@ -113,8 +113,6 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         made.guard = Guard(self, parent)
         return made
 
-    # ---- what a template reaches
-
     def getattr(self, obj: Any, attribute: str) -> Any:
         """``a.b``: the attribute if there is one, else the item."""
         kind = type(obj)

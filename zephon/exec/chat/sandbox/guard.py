@@ -56,8 +56,6 @@ class Guard(Budget):
         self.begin = self.marks.begin
         self.end = self.marks.end
 
-    # ---- output
-
     def write(self, value: Any) -> str:
         """Make a value a text that is output, outside of any macro."""
         if type(value) is not str:
@@ -109,8 +107,6 @@ class Guard(Budget):
     def concatenated(self, *values: Any) -> str:
         """``a ~ b``."""
         return self.joined([self.text(value) for value in values])
-
-    # ---- operators
 
     def added(self, *values: Any) -> Any:
         """``a + b + c``, from the left."""
@@ -179,8 +175,6 @@ class Guard(Budget):
         if bits > MOST_BITS:
             raise TemplateFault(f"a whole number would have more than {MOST_BITS} bits")
 
-    # ---- comparisons
-
     def compared(self, how: str, left: Any, right: Any) -> Any:
         """``a == b``, ``a < b`` and the like."""
         if type(left) not in SCALARS and type(right) not in SCALARS:
@@ -216,8 +210,6 @@ class Guard(Budget):
         else:
             return any(value is each or self.compared("eq", value, each) for each in many)
         return value in many
-
-    # ---- parts of values
 
     def sliced(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
         """``a[start:stop:step]``."""
