@@ -93,7 +93,7 @@ class Engine:
         self.components = tuple(components)
         self.start = start
         self._delivered = start
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of signals may ask in the middle of asking
         self.lanes = {
             lane: self.lane_at(lane, (states or {}).get(lane)) for lane in topology.own_lanes()
         }
@@ -264,7 +264,7 @@ class Engine:
         at_end = position.ended and self.topology.global_batch_size is None
         states = {}
         for lane, run in self.lanes.items():
-            with run.lock:
+            with run.lock.read():
                 states[lane] = run.state_at(self._rows_out(position, lane), at_end=at_end)
         return position, states
 

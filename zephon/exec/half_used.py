@@ -9,7 +9,6 @@ anyway; they are hashed when a state is asked for, which is seldom.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.block import Known
+from zephon.exec.history_lock import HistoryLock
 from zephon.exec.policies import Units
 from zephon.exec.rows import HeldRows
 
@@ -121,7 +121,7 @@ class HalfUsed:
         self,
         rows: int,
         held: HeldRows,
-        lock: threading.Lock,
+        lock: HistoryLock,
         field: str,
         read: Callable[[NDArray[np.int64]], None],
     ) -> None:

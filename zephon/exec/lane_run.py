@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from zephon.exec.feed import Feed
 from zephon.exec.finished_rows import FinishedRows, Placed
 from zephon.exec.half_used import NO_HALVES, HalfUsed
 from zephon.exec.history import TICK, LaneHistory, LaneState, Tick, next_tick
+from zephon.exec.history_lock import HistoryLock
 from zephon.exec.intake import Intake
 from zephon.exec.policies import AT_END, NO_UNITS, Chain, Held, Units
 from zephon.exec.policies.policy import NO_INTS
@@ -71,7 +71,7 @@ class LaneRun:
         self.rows_taken = 0
         self.ended = False
         self.failure: Exception | None = None
-        self.lock = threading.Lock()
+        self.lock = HistoryLock()
         self._chain = chain
         self._states = chain.make_state(lane)
         self._finished = FinishedRows()

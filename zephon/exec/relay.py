@@ -173,7 +173,7 @@ class Relay:
             lasts[following // self._span] = state.last_draw
         found = [self._intervals[span].until(lasts[span] + 1) for span in sorted(lasts)]
         rows = self._rows if final else following * GROUP
-        with self.lower.lock:
+        with self.lower.lock.read():
             lower = self.lower.state_at(rows, _documents(found), at_end=final or at_end)
         weights = self.groups.weights(state.tick.ordinal, following)
         account = self.ledger.at(state.last_draw)

@@ -164,8 +164,9 @@ class Child:
                 return
             self._reader = threading.get_ident()
         try:
-            while self._dead is None and self._receiver.ready():
-                self._read()
+            with contextlib.suppress(TimeoutError):
+                while self._dead is None and self._receiver.ready():
+                    self._read()
         finally:
             self._reader = None
 

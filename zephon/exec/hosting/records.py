@@ -10,6 +10,7 @@ import os
 import select
 import socket
 import struct
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -95,12 +96,13 @@ class Receiver:
     def __init__(self, way: socket.socket, is_there: Callable[[], bool]) -> None:
         self._way = way
         self._is_there = is_there
-        self._waiting = select.poll()
-        self._waiting.register(way, select.POLLIN)
 
-    def ready(self) -> bool:
-        """Say whether a record is there, or the other side gone."""
-        return bool(self._waiting.poll(0))
+    def ready(self, milliseconds: int = 0) -> bool:
+        """Wait until a record is there, or the other side gone; say whether that is so."""
+        # Of its own: a handler of signals may wait while its thread does.
+        waiting = select.poll()
+        waiting.register(self._way, select.POLLIN)
+        return bool(waiting.poll(milliseconds))
 
     def next(self, milliseconds: int | None = None) -> tuple[Record, int | None]:
         """Wait for a record; return it and the descriptor that came with it, the caller's to close.
@@ -113,16 +115,26 @@ class Receiver:
             OSError: likewise.
             TimeoutError: nothing came.
         """
+        while (found := self._received(milliseconds)) is None:
+            pass
+        return found
+
+    def _received(self, milliseconds: int | None) -> tuple[Record, int | None] | None:
+        """Do what ``next`` does; None: a handler of signals took what had come, in between."""
         left = milliseconds
-        while not self._waiting.poll(_LOOK_MILLISECONDS if left is None else min(left, 1000)):
+        while not self.ready(_LOOK_MILLISECONDS if left is None else min(left, 1000)):
             if not self._is_there() and not self.ready():
                 raise EOFError("the other side is gone")
             if left is not None:
                 left -= 1000
                 if left <= 0:
                     raise TimeoutError
-        flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-        found, descriptors, _, _ = socket.recv_fds(self._way, _RECORD.size, 1, flags)
+        try:
+            found, descriptors = _with_descriptors(self._way)
+        except BlockingIOError:
+            if milliseconds is not None:  # it may be what the caller waits for
+                raise TimeoutError from None
+            return None
         while len(found) < _RECORD.size:
             more = self._way.recv(_RECORD.size - len(found))
             if not more:
@@ -132,3 +144,18 @@ class Receiver:
             found += more
         kind, *fields = _RECORD.unpack(found)
         return Record(Kind(kind), *fields), descriptors[0] if descriptors else None
+
+
+def _with_descriptors(way: socket.socket) -> tuple[bytes, list[int]]:
+    """Receive a record, and descriptors, as ``socket.recv_fds`` does, which forgets flags in 3.11.
+
+    Raises:
+        BlockingIOError: nothing has come.
+    """
+    flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0) | socket.MSG_DONTWAIT
+    descriptors = array("i")
+    found, beside, _, _ = way.recvmsg(_RECORD.size, socket.CMSG_LEN(descriptors.itemsize), flags)
+    for level, kind, value in beside:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            descriptors.frombytes(value[: len(value) - len(value) % descriptors.itemsize])
+    return found, descriptors.tolist()

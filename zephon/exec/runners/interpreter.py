@@ -14,10 +14,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from types import FrameType
 
 from zephon.errors import ExecutionError
 
 _GRACE_SECONDS = 1.0
+
+_ASIDE = {signal.SIGINT, signal.SIGTERM}
+"""Signals that are the parent's alone, where Ctrl-C or a launcher sends them to all of a job.
+
+It may save a checkpoint before it ends, and ends us.
+"""
 
 # The parent's path, since a script's own folder is on it, and the current folder need not be.
 _PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from {} import main; main()"
@@ -46,8 +53,8 @@ def start(
     optimized = ["-O"] * sys.flags.optimize
     # Of one seed: a function that goes through a set must give the same rows in each of them.
     variables = {"PYTHONHASHSEED": "0", **os.environ, **environment}
-    # Blocked until ``begin`` ignores it: else Ctrl-C would print a traceback of a starting one.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Blocked until ``begin`` ignores them: else Ctrl-C would print a traceback of a starting one.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASIDE)
     try:
         return subprocess.Popen(
             [sys.executable, *optimized, "-P", "-c", _PROGRAM.format(module),
@@ -66,14 +73,25 @@ def begin() -> tuple[socket.socket, int]:
     Returns:
         the socket, and the parent's process id.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends us
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _pass)  # of ours alone: what is ignored would be in programs that
+    os.register_at_fork(after_in_child=_end_by_term)  # functions of the user start, and may end so
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASIDE)
     way, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     way.set_inheritable(False)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # None where the parent has closed it
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     return way, parent
+
+
+def _pass(number: int, frame: FrameType | None) -> None:
+    """Do nothing about a signal."""
+
+
+def _end_by_term() -> None:
+    """Let a forked process be ended as any other is."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def ended(process: subprocess.Popen[bytes]) -> str:
