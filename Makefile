@@ -14,8 +14,10 @@ CORES ?= 2
 PEER := bench-data/peer-venv
 # what renders chats independently of Zephon is no part of its own environment
 TRANSFORMERS := .venv-transformers
-# of `make soak`: processes that are killed in all, and seconds for each of six kinds of programs
+# of `make soak`: processes that are killed in all, starts of a job on other numbers of ranks, and
+# seconds for each of six kinds of programs
 KILLS ?= 200
+RESIZES ?= 200
 PROGRAMS ?= 1200
 # of tests; the many processes that they begin are to find their modules compiled
 SETTINGS := PYTHONHASHSEED=random OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
@@ -39,8 +41,8 @@ test-services: .venv/installed $(TRANSFORMERS)/installed
 
 soak: .venv/installed
 	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal \
-		--kills $(KILLS) --programs $(PROGRAMS) \
-		tests/cases/test_kills.py tests/properties/test_programs.py
+		--kills $(KILLS) --resizes $(RESIZES) --programs $(PROGRAMS) \
+		tests/cases/test_kills.py tests/cases/test_resizes.py tests/properties/test_programs.py
 
 bench: .venv/installed-bench $(PEER)/installed
 	$(BIN)/python -m benchmarks.corpus bench-data

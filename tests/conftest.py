@@ -11,6 +11,7 @@ settings.load_profile("zephon")
 
 def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=10, help="processes that are killed, in all")
+    parser.addoption("--resizes", type=int, default=2, help="starts of ranks, in all")
     parser.addoption(
         "--programs",
         type=float,

@@ -8,10 +8,13 @@ few, filtered and packed, so that lanes end at different rows.
 import hashlib
 import json
 import os
+import random
 import signal
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -29,20 +32,23 @@ LANES = 8
 class Job:
     """What all ranks of a job are told.
 
-    data: a folder of lines. out: the folder of logs, and of the checkpoint. meet: "dist", "torch",
-    or a directory. stop: the step to save a checkpoint at, and to end; None: at the end of the
-    data. options: further ones. die: the rank that kills itself, and where: "step" before it takes
-    step `stop`, "part" before it gives its part of the checkpoint, "gather" within the collective,
-    "write" while it writes its part. skew: hours by which each rank's clock is ahead of the one
-    before.
+    data: a folder of lines. out: the folder of the checkpoint. logs: that of logs, by default the
+    same. meet: "dist", "torch", a directory, or a bucket. stop: the step to save a checkpoint at,
+    and to end; None: at the end of the data. every: steps between further checkpoints. parts:
+    batches of a rank in a step. options: further ones. die: the rank that kills itself, in its
+    first life alone, where, and from which step on; `set_trap` says where that may be. skew: hours
+    by which each rank's clock is ahead of the one before.
     """
 
     data: str
     out: str
     meet: str
+    logs: str | None = None
     stop: int | None = None
+    every: int | None = None
+    parts: int = 1
     options: dict = field(default_factory=dict)
-    die: tuple[int, str] | None = None
+    die: tuple[int, str, int] | None = None
     skew: float = 0.0
 
     @property
@@ -53,8 +59,8 @@ class Job:
         return [sys.executable, "-m", "tests.cases.ranks_job", json.dumps(asdict(self))]
 
 
-def described(data, rank=0, world=1, **options):
-    """Describe a rank's pipeline; its data end."""
+def described(data, rank=0, world=1, parts=1, **options):
+    """Describe a rank's pipeline, which gives so many batches a step; its data end."""
     work = StaticMixtureWorkSource(
         datasets=[Dataset.from_path("prose", data, schema={"k": "int64"})],
         mixture=MixtureSpec({"prose": 1.0}),
@@ -66,7 +72,7 @@ def described(data, rank=0, world=1, **options):
     pipeline = Pipeline(work).filter(pl.col("k") % 3 > 0).shuffle(16, seed=2)
     pipeline = pipeline.pack_flat(33, algorithm="best_fit", num_bins=4, pad_token_id=0)
     given = {"runner": "threads", "max_workers": 1, **options}
-    return pipeline.batch(STEP // world).options(
+    return pipeline.batch(STEP // world // parts).options(
         global_batch_size=STEP,
         canonical_replicas=LANES,
         dp_degree=world,
@@ -86,19 +92,81 @@ def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def set_trap(where):
-    """Let this process die in the middle of a round."""
+def set_trap(where, pipeline):
+    """Let this process die at once, or where it comes to next in a round, or while it writes.
+
+    "step": now. "soon": within 0.3 s, wherever it is. "engine": now, the process that hosts its
+    engine. "part": before it gives its part of a checkpoint. "gather", "meet": within a collective.
+    "set", "get": before it writes or looks where ranks meet. "answer": of the rank that leads,
+    before the others hear from it. "write": before what it has written gets its name.
+    """
+    from zephon.coordination import c10d, collectives, directory, objects, rounds
+    from zephon.exec import ranks
+
     match where:
+        case "step":
+            kill()
+        case "soon":
+            threading.Timer(random.uniform(0, 0.3), kill).start()
+        case "engine":
+            os.kill(pipeline._engine.process_id, signal.SIGKILL)
         case "part":
-            import zephon.exec.ranks
-
-            zephon.exec.ranks._part = kill
-        case "gather":
-            import zephon.coordination.collectives
-
-            zephon.coordination.collectives.CollectiveRounds._gather = kill
+            ranks._part = kill
+        case "gather" | "meet":
+            setattr(collectives.CollectiveRounds, f"_{where}", kill)
+        case "set" | "get":
+            for store in (c10d.C10dStore, directory.DirectoryStore, objects.ObjectStore):
+                setattr(store, where, kill)
+        case "answer":
+            rounds.StoreRounds._publish = kill
         case "write":
             Path.replace = kill
+
+
+def meeting(meet):
+    """Say in options where ranks meet, or let torch.distributed run."""
+    if meet == "dist":
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+        return {}
+    return {"aggregate_store": "torch://"} if meet == "torch" else {"aggregate_dir": meet}
+
+
+class Saving:
+    """One rank's pipeline, and the checkpoint that it shares with others."""
+
+    def __init__(self, job, pipeline, rank):
+        self.job, self.pipeline, self.rank = job, pipeline, rank
+        self.step = 0
+        if job.checkpoint.exists():
+            pipeline.restore(job.checkpoint.read_bytes())
+            self.step = pipeline.checkpoint(scope="local")["position"]["step"]
+
+    def save(self):
+        state = self.pipeline.checkpoint(as_bytes=True)
+        if self.rank == 0:
+            with written_atomically(self.job.checkpoint) as draft:
+                draft.write_bytes(state)
+        return hashlib.sha256(state).hexdigest()
+
+    def steps(self):
+        """Give the step and its batches, until that to stop at; save as often as told."""
+        items, job = iter(self.pipeline), self.job
+        doomed = job.die and job.die[0] == self.rank
+        doomed = doomed and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+        while True:
+            if doomed and self.step == job.die[2]:
+                set_trap(job.die[1], self.pipeline)
+            if self.step == job.stop:
+                return items.close()
+            batches = list(islice(items, job.parts))
+            if not batches:
+                return None
+            yield self.step, batches
+            self.step += 1
+            if job.every and not self.step % job.every and self.step != job.stop:
+                self.save()
 
 
 def main():
@@ -107,41 +175,13 @@ def main():
     if job.skew:
         clock, ahead = time.time, 3600 * job.skew * rank
         time.time = lambda: clock() + ahead
-    options = {"aggregate_timeout_s": 60.0, **job.options}
-    if job.meet == "dist":
-        import torch.distributed as dist
-
-        dist.init_process_group("gloo")
-    else:
-        where = "aggregate_store" if job.meet == "torch" else "aggregate_dir"
-        options[where] = "torch://" if job.meet == "torch" else job.meet
-    pipeline = described(job.data, rank, world, **options)
-    step = 0
-    if job.checkpoint.exists():
-        state = job.checkpoint.read_bytes()
-        step = json.loads((Path(job.out) / "steps").read_text())
-        pipeline.restore(state)
-    doomed = job.die is not None and job.die[0] == rank
-    items = iter(pipeline)
-    with (Path(job.out) / f"{world}-{rank}.log").open("a") as log:
-        while step != job.stop:
-            if doomed and job.die[1] == "step" and step + 1 == job.stop:
-                kill()
-            batch = next(items, None)
-            if batch is None:
-                break
-            log.write(f"{step} {rank} {told(batch)}\n")
+    options = {"aggregate_timeout_s": 60.0, **job.options, **meeting(job.meet)}
+    run = Saving(job, described(job.data, rank, world, job.parts, **options), rank)
+    with (Path(job.logs or job.out) / f"{world}-{rank}.log").open("a") as log:
+        for step, batches in run.steps():
+            log.write(f"{step} {rank} {' '.join(map(told, batches))}\n")
             log.flush()
-            step += 1
-    if doomed:
-        set_trap(job.die[1])
-    state = pipeline.checkpoint(as_bytes=True)
-    print(f"rank {rank}: step {step}, state {hashlib.sha256(state).hexdigest()}", flush=True)
-    if rank == 0:
-        (Path(job.out) / "steps").write_text(str(step))
-        with written_atomically(job.checkpoint) as draft:
-            draft.write_bytes(state)
-    items.close()
+    print(f"rank {rank}: step {run.step}, state {run.save()}", flush=True)
     if job.meet == "dist":
         import torch.distributed as dist
 

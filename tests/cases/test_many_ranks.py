@@ -127,7 +127,14 @@ def test_a_killed_rank_is_missed_and_the_job_goes_on(data, whole, saved, tmp_pat
     shutil.copytree(saved, tmp_path, dirs_exist_ok=True)
     place = str(tmp_path / "meet") if meet == "directory" else meet
     options = {"aggregate_timeout_s": 6.0}
-    job = Job(data=data, out=str(tmp_path), meet=place, stop=6, die=(1, where), options=options)
+    job = Job(
+        data=data,
+        out=str(tmp_path),
+        meet=place,
+        stop=6,
+        die=(1, where, 5 if where == "step" else 6),
+        options=options,
+    )
     (code, last), (killed, _) = ended(started(job, 2))
     assert (code, killed) == (1, -9) and "CoordinationError" in last, last
     if meet != "dist":  # there, the connection breaks at once

@@ -4,12 +4,11 @@ import multiprocessing
 import os
 import threading
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from tests.coordination.meetings import on_ranks
 from tests.free_port import free_port
+from tests.served_bucket import served_bucket
 from zephon.coordination.c10d import C10dStore
 from zephon.coordination.directory import DirectoryStore
 from zephon.coordination.objects import ObjectStore
@@ -21,24 +20,8 @@ KINDS = ["directory", "bucket", "c10d", "dict", "hosted"]
 
 @pytest.fixture(scope="module")
 def bucket():
-    """A bucket on a server of this machine, with the credentials in the environment."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    before = dict(os.environ)
-    os.environ.update(
-        AWS_ACCESS_KEY_ID="key",
-        AWS_SECRET_ACCESS_KEY="hidden-secret",
-        AWS_REGION="us-east-1",
-        AWS_ENDPOINT=f"http://{host}:{port}",
-        AWS_ALLOW_HTTP="true",
-    )
-    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}")
-    client.create_bucket(Bucket="training")
-    yield "s3://training"
-    server.stop()
-    os.environ.clear()
-    os.environ.update(before)
+    with served_bucket() as url:
+        yield url
 
 
 @pytest.fixture
