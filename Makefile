@@ -4,7 +4,7 @@
 #   make demo     the main job on data made from the Python that runs it
 #   make test     format, lint, types, import contracts, tests with docstring examples
 #   make test-services   what needs npm besides: the tokenizers of six models, against transformers
-#   make soak     two hundred kills and an hour of made-up programs of calls; stops by itself
+#   make soak     two hundred kills, as many starts of resized jobs, and an hour of made-up programs
 #   make bench    build a corpus, time Zephon against its roofline and the public package
 
 PYTHON ?= python3
