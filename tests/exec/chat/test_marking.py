@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+import tokenizers
 
 from tests.chats import (
     ALWAYS,
@@ -116,6 +117,62 @@ def test_after_the_last_user_needs_tags_or_a_way_that_was_chosen(tokenizer):
         found(tokenizer, CHATML, TWO_TURNS, loss_scope="after_last_user")
 
 
+def test_what_tags_mark_only_at_the_end_is_of_the_last_message(tokenizer):
+    """As many are marked in each beginning as in the whole, but not the same."""
+    template = TAGGED.replace("== 'assistant' %}<", "== 'assistant' and loop.last %}<")
+    assert found(tokenizer, template, TWO_TURNS, loss_scope="after_last_user") == [
+        "<|start|>system\nbe kind<|stop|>\n<|start|>user\nhi<|stop|>\n<|start|>assistant\n"
+        "hello<|stop|>\n<|start|>user\nmore?<|stop|>\n<|start|>assistant\n[[no<|stop|>]]\n"
+    ]
+    weighted = [dict(message) for message in TWO_TURNS]
+    weighted[2]["loss_weight"], weighted[4]["loss_weight"] = 0.25, 0.5
+    rows = pipeline_of(
+        [weighted], tokenizer_id=tokenizer, chat_template=template, loss_weights=True
+    )
+    (payload,) = delivered(rows)
+    assert set(payload["loss_mask"].tolist()) == {0.0, 0.5}
+
+
+def test_tags_that_turn_messages_around_still_tell_whose_a_text_is(tokenizer):
+    template = TAGGED.replace("in messages", "in messages | reverse")
+    (text,) = found(tokenizer, template, said("hi", "a", "x", "b"), loss_scope="after_last_user")
+    assert text.split("[[")[1].split("]]")[0] == "b<|stop|>"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for m in messages %};{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+        ":{% generation %}{% for m in messages if m.role == 'assistant' %}{{ m.content }}"
+        "{% endfor %}{% endgeneration %}",
+    ],
+    ids=["also the user's", "all in one"],
+)
+def test_tags_around_what_several_say_are_refused_where_one_must_be_told(tokenizer, template):
+    messages = said("hi", "a", "x", "b")
+    assert len(found(tokenizer, template, messages)) == 1
+    for named in ({"loss_scope": "after_last_user"}, {"loss_weights": True}):
+        with pytest.raises(DataError, match=r"nobody can say which message.* row 0"):
+            found(tokenizer, template, messages, **named)
+
+
+def test_tags_around_nothing_mark_nothing(tokenizer, tmp_path):
+    """Not even the token in the midst of which they stand."""
+    merging = tokenizers.Tokenizer.from_file(f"{tokenizer}/tokenizer.json")
+    merging.add_tokens(["::"])
+    write_tokenizer(tmp_path, TAGGED)
+    merging.save(str(tmp_path / "tokenizer.json"))
+    template = (
+        "{% for m in messages %}<|start|>:{% generation %}{{ m.content }}{% endgeneration %}:"
+        "{% endfor %}"
+    )
+    rows = pipeline_of([said("hi", "")], tokenizer_id=str(tmp_path), chat_template=template)
+    (payload,) = delivered(rows)
+    told = merging.encode("::", add_special_tokens=False).ids
+    assert len(told) == 1
+    assert payload["loss_mask"][payload["input_ids"].tolist().index(told[0])] == 0
+
+
 def test_the_last_turn_may_end_otherwise_than_the_others(tokenizer):
     template = (
         "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}"
@@ -206,6 +263,71 @@ def test_thoughts_with_a_header_of_their_own_are_part_of_the_answer(tokenizer):
     ]
 
 
+def test_thoughts_are_learned_where_a_prompt_says_that_there_are_none(tokenizer):
+    template = (
+        "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}<think>"
+        "{% if loop.last %}{{ m.reasoning_content }}{% endif %}</think>{% endif %}{{ m.content }}"
+        "<|stop|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n<think></think>"
+        "{% endif %}"
+    )
+    messages = said("hi", "yes", "more?", "no")
+    messages[1]["reasoning_content"] = messages[3]["reasoning"] = "hm"
+    for source in ("auto", "substitution"):
+        assert found(tokenizer, template, messages, span_source=source) == [
+            "<|start|>user\nhi<|stop|><|start|>assistant\n<think></think>[[yes<|stop|>]]"
+            "<|start|>user\nmore?<|stop|><|start|>assistant\n<think>[[hm</think>no<|stop|>]]"
+        ]
+
+
+def called(name, **more):
+    call = {"function": {"name": name, "arguments": {"x": name}}}
+    return {"role": "assistant", "content": "", "tool_calls": [call], **more}
+
+
+def test_a_call_is_learned_where_a_content_would_stand_behind_its_result(tokenizer):
+    """As in Gemma 4."""
+    template = (
+        "{% for m in messages if m.role != 'tool' %}"
+        "{% if loop.first or not loop.previtem.tool_calls %}<|start|>{{ m.role }}\n{% endif %}"
+        "{% for c in m.tool_calls %}call {{ c.function | tojson }};{% endfor %}"
+        "{% if m.tool_calls and messages | length > 2 %}"
+        "<{{ messages[2].content }}>{% endif %}{{ m.content }}"
+        "{% if not m.tool_calls %}<|stop|>\n{% endif %}{% endfor %}"
+        "{% if add_generation_prompt and messages[-1].role == 'user' %}<|start|>assistant\n"
+        "{% endif %}"
+    )
+    messages = [*said("hi"), called("f"), *said("tool: 11", "assistant: it is 11")]
+    calls = '[[call {"name": "f", "arguments": {"x": "f"}};]]'
+    assert found(tokenizer, template, messages) == [
+        f"<|start|>user\nhi<|stop|>\n<|start|>assistant\n{calls}<11>[[it is 11<|stop|>]]\n"
+    ]
+    messages[1]["content"] = "let me see"  # the result stands between the call and this
+    with pytest.raises(DataError, match="up to message 1 apart from the rest"):
+        found(tokenizer, template, messages)
+
+
+def test_a_call_is_learned_behind_thoughts_that_are_left_out(tokenizer):
+    """As in Nemotron: of a beginning they are shown, of the whole they are not."""
+    template = (
+        "{% for m in messages %}<|start|>{{ m.role }}\n{% set shown = loop.last and m.thinking %}"
+        "{% if m.role == 'assistant' %}<think>{{ m.thinking if shown }}</think>{% endif %}"
+        "{{ '\\n' if shown }}{{ m.content }}{% for c in m.tool_calls %}"
+        "{{ '\\n' if m.content or not shown }}<call>{{ c.function | tojson }}</call>{% endfor %}"
+        "<|stop|>{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant\n<think>\n{% endif %}"
+    )
+    messages = [
+        *said("hi"),
+        called("f", reasoning_content="hm"),
+        *said("tool: 11", "assistant: 12"),
+    ]
+    call = '<call>{"name": "f", "arguments": {"x": "f"}}</call>'
+    assert found(tokenizer, template, messages) == [
+        f"<|start|>user\nhi<|stop|><|start|>assistant\n<think></think>[[\n{call}<|stop|>]]"
+        "<|start|>tool\n11<|stop|><|start|>assistant\n<think></think>[[12<|stop|>]]"
+    ]
+
+
 def test_a_call_is_learned_from_its_first_token(tokenizer):
     """Also where nothing introduces answers, and results follow only on calls."""
     template = (
@@ -232,9 +354,13 @@ def test_a_header_is_learned_of_which_a_prompt_says_more(tokenizer):
 
 
 def test_answers_that_stand_in_two_places_are_refused(tokenizer):
-    twice = "{% for m in messages %}{{ m.content }}|{{ m.content }};{% endfor %}"
-    (text,) = found(tokenizer, twice, said("hi", "hello"))
-    assert text == "hi|hi;[[hello|hello]];"  # one answer: what differs is one piece
+    for twice in (
+        "{% for m in messages %}{{ m.content }}|{{ m.content }};{% endfor %}",
+        "{% for m in messages %}{% if loop.previtem %}(to: {{ loop.previtem.content }}){% endif %}"
+        "{{ m.content }};{% endfor %}",
+    ):
+        with pytest.raises(DataError, match="apart from the rest"):
+            found(tokenizer, twice, said("hi", "hello", "x", "y"))
     shuffled = "{% for m in messages|reverse %}{{ m.content }}\n{% endfor %}"
     with pytest.raises(DataError, match="apart from the rest"):
         found(tokenizer, shuffled, said("hi", "hello", "x", "y"))

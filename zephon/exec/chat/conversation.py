@@ -14,7 +14,8 @@ from zephon.exec.message_fields import checked_row, found, messages_at
 
 ASSISTANT, USER = "assistant", "user"
 LOSS_WEIGHT = "loss_weight"
-_THOUGHT = ("reasoning_content", "thinking", "reasoning")  # what stands first is taken
+THOUGHT = "reasoning_content"
+THOUGHTS = (THOUGHT, "thinking", "reasoning")  # what stands first is taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +112,10 @@ def _prepared(message: Any, number: int, field_: str) -> Any:
     if isinstance(message, dict) and isinstance(message.get("role"), str):
         if any(value is None for value in message.values()):
             message = {name: value for name, value in message.items() if value is not None}
-        thought = next((message[name] for name in _THOUGHT if name in message), None)
+        thought = next((message[name] for name in THOUGHTS if name in message), None)
         if thought is None:
             return message
-        return {"thinking": thought, **message, "reasoning_content": thought}
+        return {"thinking": thought, **message, THOUGHT: thought}
     if not isinstance(message, Mapping):
         came = f"got a {type(message).__name__}"
     elif "role" in message:

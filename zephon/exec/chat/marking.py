@@ -52,7 +52,8 @@ class Marker:
         if not conversation.messages:
             return "", []
         found = self._found(conversation)
-        return found.text, in_scope(found.spans, self.node.loss_scope, conversation)
+        spans = [span for span in found.spans if span.start < span.stop]
+        return found.text, in_scope(spans, self.node.loss_scope, conversation)
 
     def _found(self, conversation: Conversation) -> Marked:
         renderer, header = self.renderer, self.node.supervise_header

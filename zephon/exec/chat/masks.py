@@ -28,7 +28,7 @@ def token_weights(
         texts: the documents.
         column: the same as a column.
         encoded: their tokens.
-        spans: of each document, in characters, none overlapping another.
+        spans: of each document, in characters, none empty or overlapping another.
         weights: of each document, one a span.
         places: of the tokenizer.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from zephon.exec.chat.conversation import Conversation
+from zephon.exec.chat.conversation import THOUGHT, Conversation
 from zephon.exec.chat.faults import ChatFault
 from zephon.exec.chat.renderer import Renderer
 
@@ -28,7 +28,7 @@ def placed(
     renderer: Renderer, conversation: Conversation, whole: str, number: int, letter: str
 ) -> tuple[Any, Place]:
     """Find where the text of one answer stands; also give the message that shows it."""
-    for message, once in _otherwise(conversation.messages[number], letter):
+    for message, once in _in_order(conversation.messages[number], letter):
         messages = [*conversation.messages]
         messages[number] = message
         other = renderer.text(conversation.with_messages(messages))
@@ -49,21 +49,62 @@ def between(whole: str, other: str) -> Place:
     return Place(start, len(whole) - rest, other[start : len(other) - rest])
 
 
-def _otherwise(message: Any, letter: str) -> Iterator[tuple[Any, bool]]:
-    """Give a message with another content, of the same form; then with other calls of tools.
+def places_of_more(
+    renderer: Renderer, conversation: Conversation, whole: str, number: int, letter: str
+) -> Iterator[Place]:
+    """Find what else of an answer is shown: what was thought, and the first and the last call."""
+    for other in _thinking_and_calling(conversation.messages[number], letter):
+        messages = [*conversation.messages]
+        messages[number] = other
+        text = renderer.text(conversation.with_messages(messages))
+        if letter in text:
+            yield between(whole, text)
+
+
+def otherwise(message: Any, letter: str) -> Iterator[Any]:
+    """Give a message with a letter in place of its content, its thoughts, or a call."""
+    yield _saying(message, letter)
+    yield from _thinking_and_calling(message, letter)
+
+
+def _in_order(message: Any, letter: str) -> Iterator[tuple[Any, bool]]:
+    """Give a message with another content, of the same form; and with other calls of tools.
 
     Each with whether it is right only where it shows once: a tool's name stands also with what the
-    tool said.
+    tool said. Calls come first where there is no content, since some templates write one elsewhere.
     """
+    content = message.get("content")
+    if content:
+        yield _saying(message, letter), False
+    yield from _calling(message, letter, 0)
+    if not content:
+        yield _saying(message, letter), False
+
+
+def _saying(message: Any, letter: str) -> Any:
     blocks = isinstance(message.get("content"), list)
-    yield {**message, "content": [{"type": "text", "text": letter}] if blocks else letter}, False
-    match message.get("tool_calls"):
-        case [{"function": {"name": _} as function} as call, *others]:
+    return {**message, "content": [{"type": "text", "text": letter}] if blocks else letter}
+
+
+def _thinking_and_calling(message: Any, letter: str) -> Iterator[Any]:
+    if THOUGHT in message:
+        yield {**message, "thinking": letter, THOUGHT: letter}
+    for at in (0, -1):
+        yield from [changed for changed, _ in _calling(message, letter, at)][-1:]
+
+
+def _calling(message: Any, letter: str, at: int) -> Iterator[tuple[Any, bool]]:
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or not calls:
+        return
+    match calls[at]:
+        case {"function": {"name": _} as function} as call:
             text = isinstance(function.get("arguments"), str)
-            arguments = letter if text else {letter: letter}
+            arguments = letter if text else {letter: ""}
             for changed, once in (({"name": letter}, True), ({"arguments": arguments}, False)):
-                other = {**call, "function": {**function, **changed}}
-                yield {**message, "tool_calls": [other, *others]}, once
+                others = [*calls]
+                others[at] = {**call, "function": {**function, **changed}}
+                yield {**message, "tool_calls": others}, once
         case _:
             pass
 

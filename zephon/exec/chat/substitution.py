@@ -14,7 +14,12 @@ from typing import Any
 
 from zephon.exec.chat.conversation import ASSISTANT, USER, Conversation
 from zephon.exec.chat.faults import ChatFault
-from zephon.exec.chat.places_of_answers import Place, placed, unused_letters
+from zephon.exec.chat.places_of_answers import (
+    Place,
+    placed,
+    places_of_more,
+    unused_letters,
+)
 from zephon.exec.chat.renderer import Renderer
 from zephon.exec.chat.spans import Marked, Span
 from zephon.exec.chat.turn_edges import begin_of, stop_of
@@ -41,13 +46,21 @@ def by_substitution(
     places: list[Place] = []
     for number, letter in zip(answers, letters, strict=True):
         replaced[number], place = placed(renderer, conversation, whole, number, letter)
+        if place.instead.count(letter) > 1:
+            raise _mixed(number)  # it is shown twice, and what stands between is not the answer's
         places.append(place)
     _check(renderer, conversation, whole, replaced, places)
     spans: list[Span] = []
     for number, place in zip(answers, places, strict=True):
         free = spans[-1].stop if spans else 0
-        begin = begin_of(renderer, conversation, whole, number, place, free, header=header)
-        stop = stop_of(renderer, conversation, whole, number, place, ends, replaced[number])
+        shown, letter = replaced[number], unused_letters(whole, 1)[0]
+        more = [*places_of_more(renderer, conversation, whole, number, letter)]
+        begin = begin_of(
+            renderer, conversation, whole, number, place, shown, free, more, header=header
+        )
+        stop = stop_of(renderer, conversation, whole, number, place, ends, shown)
+        if any(each.start < begin or each.stop > stop for each in more):
+            raise _mixed(number)
         spans.append(Span(begin, stop, number))
     if spans:
         _check_others(renderer, conversation, whole, spans, letters[0])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from zephon.exec.chat.conversation import ASSISTANT, Conversation
+from zephon.exec.chat.conversation import ASSISTANT, THOUGHTS, Conversation
 from zephon.exec.chat.faults import ChatFault
-from zephon.exec.chat.places_of_answers import Place, between, placed, shared, unused_letters
+from zephon.exec.chat.places_of_answers import Place, between, shared, unused_letters
 from zephon.exec.chat.renderer import Renderer
 
 
@@ -17,19 +17,28 @@ def begin_of(
     whole: str,
     number: int,
     place: Place,
+    shown: Any,
     free: int,
+    more: Sequence[Place],
     *,
     header: bool,
 ) -> int:
-    """Say where an answer begins: behind what a generation prompt says, where that is found."""
+    """Say where an answer begins: behind what a generation prompt says, where that is found.
+
+    ``shown`` is the message that showed the place; ``more`` are places of what else it says. What
+    was thought may stand before the content, where a prompt says that nothing was.
+    """
+    first = min([place.start, *(each.start for each in more if each.start >= free)])
     bare, asked = _before(renderer, conversation, number)
     introduced = asked[len(bare) :] if asked.startswith(bare) else ""
-    if introduced and whole.startswith(asked) and free <= len(bare) and len(asked) <= place.start:
+    if introduced and whole.startswith(asked) and free <= len(bare) and len(asked) <= first:
         return len(bare if header else asked)
-    at = whole.rfind(introduced, free, place.start) if introduced else -1
+    at = whole.rfind(introduced, free, first) if introduced else -1
     if at >= 0:
         return at if header else at + len(introduced)
-    begin = place.start - _head_of_call(renderer, conversation, whole, number, place)
+    begin = min(
+        first, place.start - _head_of_call(renderer, conversation, whole, number, place, shown)
+    )
     if not header:
         return begin
     # Some prompts say more than what introduces an answer, such as that it thinks.
@@ -39,7 +48,12 @@ def begin_of(
 
 
 def _head_of_call(
-    renderer: Renderer, conversation: Conversation, whole: str, number: int, place: Place
+    renderer: Renderer,
+    conversation: Conversation,
+    whole: str,
+    number: int,
+    place: Place,
+    shown: Any,
 ) -> int:
     """Measure what stands between the beginning of an answer and the name of the tool it calls.
 
@@ -47,14 +61,18 @@ def _head_of_call(
     """
     if not conversation.messages[number].get("tool_calls"):
         return 0
-    alone = conversation.with_messages(conversation.messages[: number + 1])
+
+    def alone(message: Any) -> str:
+        if isinstance(message, dict):  # thoughts may be left out where more is said behind them
+            message = {name: value for name, value in message.items() if name not in THOUGHTS}
+        messages = [*conversation.messages[:number], message]
+        return renderer.text(conversation.with_messages(messages))
+
     try:
-        text = renderer.text(alone)
+        text = alone(conversation.messages[number])
         letter = unused_letters(text, 1)[0]
-        plain = {"role": ASSISTANT, "content": letter}
-        messages = [*conversation.messages[:number], plain]
-        begin = shared(text, renderer.text(conversation.with_messages(messages)))
-        start = placed(renderer, alone, text, number, letter)[1].start
+        begin = shared(text, alone({"role": ASSISTANT, "content": letter}))
+        start = between(text, alone(shown)).start
     except ChatFault:
         return 0
     head = text[begin:start]
@@ -93,8 +111,11 @@ def stop_of(
         tail = text[between(text, renderer.text(other)).stop :]
     except ChatFault:
         return place.stop + _other_end(renderer, conversation, number, behind, "", ends)
-    if behind.startswith(tail) and text != prompted:
-        return place.stop + len(tail)
+    if behind.startswith(tail):
+        # Without a prompt the text ends with the turn, if the template ever waits to be asked.
+        bare, asked = _before(renderer, conversation, number) if text == prompted else ("", "")
+        if text != prompted or bare != asked:
+            return place.stop + len(tail)
     agreed = tail[: shared(tail, behind)]
     found = [at + len(end) for end in ends if (at := agreed.find(end)) >= 0]
     if found or not tail:
