@@ -268,6 +268,12 @@ def test_within_a_step_other_ranks_are_refused_or_begin_it_anew(whole):
         assert [row for rank in again for row in rank] == whole[R : 2 * R]
 
 
+def test_a_rank_alone_that_is_to_begin_a_step_anew_stands_before_it(whole):
+    waits = job().restore(parts_of(4, [9, 6, 11, 7]), allow={"partial_step"}).checkpoint()
+    assert waits == job().restore(cut(job(), R)[1]).checkpoint()
+    assert rows(job().restore(waits), R) == whole[R : 2 * R]
+
+
 def test_partial_step_changes_nothing_for_the_same_ranks(whole):
     _, state = cut(job(), R + 5)
     assert rows(job().restore(state, allow="partial_step")) == whole[R + 5 :]

@@ -25,7 +25,7 @@ from zephon.exec.priming import prime
 from zephon.exec.recipe_changes import changes, refuse_unless
 from zephon.exec.saved_positions import own_position, position_from_dict, position_to_dict
 from zephon.exec.saved_values import flag, whole
-from zephon.exec.state_parts import refuse_missing, with_own
+from zephon.exec.state_parts import OWN, refuse_missing, with_own
 from zephon.exec.tokenizers import Tokenizer
 from zephon.io.dataset import Dataset
 from zephon.options import RuntimeOptions
@@ -241,9 +241,14 @@ def waiting_state(
     position, lanes = restored["position"], range(restored["lane_count"])
     try:
         topology = topology_of(plan, options, restored)
-        if topology.dp_degree > 1:
+        begins_anew = "delivered" in position and position["dp_degree"] != topology.dp_degree
+        if topology.dp_degree > 1 or begins_anew:
             rows = _rows_of(trees_of(restored["lanes"]))
             position, lanes = own_position(position, topology, rows, allow), topology.own_lanes()
+        if topology.dp_degree == 1 and begins_anew:  # nobody else goes on from there
+            state = {name: value for name, value in restored.items() if name != OWN}
+            state["position"] = position
+            return {**state, "digest": content_digest(state)}
     except ZephonError:
         pass  # it cannot go on from there, so it is no part of it that waits
     return with_own(restored, position, lanes)
