@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from zephon.exec.chat.conversation import USER, Conversation
 from zephon.exec.chat.faults import ChatFault
-from zephon.exec.chat.renderer import Renderer
+from zephon.exec.chat.renderer import Renderer, Turns
 from zephon.exec.chat.spans import Marked, Span
 
 
@@ -26,9 +26,13 @@ def by_prefixes(renderer: Renderer, conversation: Conversation, *, header: bool)
     Raises:
         ChatFault: it, or a prefix of it, cannot be rendered.
     """
+    answers = conversation.answers
+    turns = renderer.turns(conversation, answers[0]) if answers else None
+    if turns is not None:
+        return _by_turns(turns, answers, header=header)
     whole = renderer.text(conversation)
     spans: list[Span] = []
-    for number in conversation.answers:
+    for number in answers:
         try:
             before = renderer.text(conversation, number, prompt=True)
             # Behind a user's message once is enough; behind a tool's, some templates never wait.
@@ -44,4 +48,23 @@ def by_prefixes(renderer: Renderer, conversation: Conversation, *, header: bool)
         if not (whole.startswith(before) and whole.startswith(after) and len(after) >= begin):
             return f"the text up to message {number} is not how the whole text begins"
         spans.append(Span(begin, len(after), number))
+    return Marked(whole, spans)
+
+
+def _by_turns(turns: Turns, answers: list[int], *, header: bool) -> Marked | str:
+    """Do the same with one rendering, of which it is known what fewer messages would give."""
+    whole, places, behind, prompt = turns
+    if behind == prompt:
+        return "it ignores add_generation_prompt"
+    spans: list[Span] = []
+    for number in answers:
+        begin = places[number] + len(behind if header else prompt)
+        after = places[number + 1]
+        if not (
+            whole.startswith(prompt, places[number])
+            and whole.startswith(behind, after)
+            and after + len(behind) >= begin
+        ):
+            return f"the text up to message {number} is not how the whole text begins"
+        spans.append(Span(begin, after + len(behind), number))
     return Marked(whole, spans)

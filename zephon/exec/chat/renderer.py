@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from zephon.exec.chat.conversation import Conversation
 from zephon.exec.chat.faults import ChatFault
 from zephon.exec.chat.sandbox import Template, TemplateFault, compile_template
+
+
+class Turns(NamedTuple):
+    """A text in which the first n messages end at ``places[n]``.
+
+    behind, prompt: what stands behind the last message of any text, without and with a prompt.
+    """
+
+    text: str
+    places: list[int]
+    behind: str
+    prompt: str
 
 
 class Renderer:
@@ -21,6 +33,7 @@ class Renderer:
     def __init__(self, templates: Sequence[tuple[str, str]], fixed: Mapping[str, Any]) -> None:
         self._templates = [compile_template(text, name=name) for name, text in templates]
         self._fixed = {"documents": None, **fixed}
+        self._behind: dict[str, str] = {}
 
     def template(self, conversation: Conversation) -> Template:
         """Choose the template of a conversation: the one for tools, where it has some."""
@@ -49,6 +62,34 @@ class Renderer:
             return template.render(self._variables(conversation, stop, prompt=prompt))
         except TemplateFault as exc:
             raise _fault(template, exc) from exc
+
+    def turns(self, conversation: Conversation, fewest: int) -> Turns | None:
+        """Render all messages, and say what the text of fewer would be; raises nothing.
+
+        Args:
+            conversation: of which.
+            fewest: messages that somebody will ask for.
+
+        Returns:
+            None: the template asks for later messages where it renders earlier ones, or fails.
+        """
+        template = self.template(conversation)
+        if template.has_generation_tags:
+            return None
+        try:
+            found = template.render_turns(self._variables(conversation, None, prompt=False))
+            if found is None or found[2] > fewest:
+                return None
+            text, places, _ = found
+            known = f"{conversation.tools is None} {sorted(conversation.told.items())!r}"
+            if known not in self._behind:
+                prompted = template.render_turns(self._variables(conversation, None, prompt=True))
+                if prompted is None:
+                    return None
+                self._behind[known] = prompted[0][prompted[1][-1] :]
+            return Turns(text, places, text[places[-1] :], self._behind[known])
+        except TemplateFault:
+            return None  # what is rendered next says so, with its line
 
     def marked(
         self, conversation: Conversation, stop: int | None = None

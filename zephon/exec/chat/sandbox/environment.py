@@ -27,6 +27,7 @@ from zephon.exec.chat.sandbox.generated_code import OF_DICT, GuardedCode
 from zephon.exec.chat.sandbox.generation import BEGIN, Generation, joined
 from zephon.exec.chat.sandbox.guard import Guard
 from zephon.exec.chat.sandbox.methods import ATTRIBUTES, METHODS
+from zephon.exec.chat.sandbox.turns import mark_turns
 from zephon.exec.chat.sandbox.weighed_tree import prepare
 
 _PROBE = """
@@ -95,6 +96,19 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         code = self.compile(tree)
         made = self.template_class.from_code(self, code, self.make_globals(None), None)
         return made, marks
+
+    def compiled_by_turns(self, text: str) -> tuple[Template, int] | None:
+        """Compile a template that ``compiled`` took, with marks where each message begins.
+
+        Returns:
+            It, and how many messages there must be; None if it is none of that kind.
+        """
+        tree = self.parse(text)
+        least = mark_turns(tree)
+        if least is None:
+            return None
+        code = self.compile(tree)
+        return self.template_class.from_code(self, code, self.make_globals(None), None), least
 
     def _generate(
         self,

@@ -122,6 +122,11 @@ class Marks:
                 raise self._lost(serial, "changed or not at all")
         return ranges
 
+    def of_lines(self, text: str) -> list[tuple[int, int]]:
+        """Return the line of each block that wrote to a text, and where it began, in its order."""
+        places = getattr(text, "places", ())
+        return [(self._lines[serial], offset) for offset, serial, opens in places if opens]
+
     def _lost(self, serial: int, how: str) -> TemplateFault:
         return TemplateFault(
             "what this generation block wrote is in a text that was written "

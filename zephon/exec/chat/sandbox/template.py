@@ -25,6 +25,7 @@ __all__ = ["Template", "TemplateFault", "compile_template"]
 LONGEST_TEMPLATE = 1 << 18
 _LONGEST_PROBLEM = 400
 _KEPT = 64
+_LOOK = -2  # as turns.py says, which loads Jinja
 
 
 def compile_template(text: str, *, name: str) -> Template:
@@ -47,10 +48,11 @@ class Template:
     has_generation_tags: it says with ``{% generation %}`` what an assistant wrote.
     """
 
-    __slots__ = ("_compiled", "_environment", "has_generation_tags", "name")
+    __slots__ = ("_compiled", "_environment", "_text", "has_generation_tags", "name")
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
+        self._text = text
         self._environment, self._compiled, self.has_generation_tags = _compile(text, name)
 
     def render(self, variables: Mapping[str, Any]) -> str:
@@ -76,11 +78,37 @@ class Template:
         text = self._output(context)
         return str(text), context.guard.marks.ranges(text)
 
-    def _output(self, context: ChatContext) -> str:
+    def render_turns(self, variables: Mapping[str, Any]) -> tuple[str, list[int], int] | None:
+        """Render as ``render`` does, and say where in the text each message begins.
+
+        Returns:
+            The text; where each message begins, and where the last ends; and how many of the
+            messages there must be for this: the text of fewer messages, but of no fewer than so
+            many, is what stands before the next one and what stands behind the last. None: that is
+            not so, or is not known.
+
+        Raises:
+            TemplateFault: as ``render``.
+        """
+        found = _compile_by_turns(self._text)
+        if found is None:
+            return None
+        compiled, least = found
+        context = self._environment.context(variables, compiled.blocks)
+        text = self._output(context, compiled)
+        marks = context.guard.marks.of_lines(text)
+        places = [offset for line, offset in marks if line != _LOOK]
+        if len(places) != len(marks) or len(places) != len(variables["messages"]) + 1:
+            return None
+        return str(text), places, least
+
+    def _output(self, context: ChatContext, compiled: JinjaTemplate | None = None) -> str:
         try:
-            pieces = list(self._compiled.root_render_func(context))
+            run = (compiled or self._compiled).root_render_func
+            pieces = list(run(context))
             context.guard.check_output(pieces)
-            return self._environment.joined(pieces) if self.has_generation_tags else "".join(pieces)
+            marked = self.has_generation_tags or compiled is not None
+            return self._environment.joined(pieces) if marked else "".join(pieces)
         except TemplateFault as fault:
             if fault.line is None:
                 raise TemplateFault(fault.problem, self._line(fault.__traceback__)) from fault
@@ -117,6 +145,11 @@ def _environment() -> ChatEnvironment:
     )
 
     return ChatEnvironment()
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _compile_by_turns(text: str) -> tuple[JinjaTemplate, int] | None:
+    return _environment().compiled_by_turns(text)
 
 
 @functools.lru_cache(maxsize=_KEPT)
