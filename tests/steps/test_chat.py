@@ -76,6 +76,8 @@ def test_what_cannot_be_is_refused_where_it_is_called(tokenizer, named, kind, sa
 def test_a_tokenizer_must_be_named(tokenizer):
     with pytest.raises(PlanError, match="pass tokenizer_id or tokenizer"):
         pipeline_of(CHATS)
+    with pytest.raises(PlanError, match="tokenizer_id must be a path, got int"):
+        pipeline_of(CHATS, tokenizer_id=3)
     with pytest.raises(PlanError, match="eos_token works with tokenizer_id only"):
         pipeline_of(CHATS, tokenizer=byte_tokenizer(), chat_template=TAGGED, eos_token="<|eos|>")
     with pytest.raises(TokenizerError, match="expected a chat template"):

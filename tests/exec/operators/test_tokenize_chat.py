@@ -116,6 +116,9 @@ def test_ids_may_be_other_than_the_tokenizers(tokenizer):
     (swapped,) = texts(tokenizer, [said("hi", "yes")], None, eos_token="<|stop|>",
                        apply_chat_template=False)  # fmt: skip
     assert swapped == "hi[[yes<|stop|>]]"
+    template = "{{ messages[0].content }}{% generation %}{{ messages[1].content }}"
+    template += "{{ eos_token }}{% endgeneration %}"
+    assert texts(tokenizer, [said("hi", "yes")], template, eos_token="<|stop|>") == [swapped]
     with pytest.raises(TokenizerError, match="eos_token='<nope>' is no special token"):
         found(tokenizer, [said("hi", "yes")], eos_token="<nope>")
 
@@ -124,6 +127,12 @@ def test_a_tokenizer_without_bos_is_refused_where_one_is_wanted(tmp_path):
     bare = write_tokenizer(tmp_path, bos_token=None)
     with pytest.raises(TokenizerError, match="needs a BOS id"):
         found(bare, [said("hi", "yes")], special_tokens="bos")
+
+
+def test_a_tokenizer_without_eos_is_refused_where_it_ends_answers(tmp_path):
+    bare = write_tokenizer(tmp_path, eos_token=None)
+    with pytest.raises(TokenizerError, match="without a template EOS ends an answer"):
+        found(bare, [said("hi", "yes")], None, apply_chat_template=False)
 
 
 def test_two_bos_of_the_data_are_warned_of(tokenizer):
@@ -179,7 +188,9 @@ def test_a_row_that_begins_with_what_is_learned_is_refused(tokenizer):
         ({"messages": "hi"}, DataTypeError, "must be a list of messages, got a str"),
         ({"messages": ["hi"]}, DataTypeError, "message 0 .* must be a dict with a role, got a str"),
         ({"messages": [{"content": "x"}]}, DataTypeError, "and it has content"),
+        ({"messages": [{"role": 1, "content": "x"}]}, DataTypeError, "with a role, got role 1"),
         ({"messages": said("a", "b"), "tools": "[]"}, DataTypeError, "list of tools, got a str"),
+        ({"messages": said("a", "b"), "tools": {}}, DataTypeError, "list of tools, got a dict"),
         ({"messages": said("a", "\ud800")}, DataError, "half a character"),
         ("text", DataTypeError, "a row must be a dict"),
     ],

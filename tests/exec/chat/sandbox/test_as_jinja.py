@@ -58,6 +58,10 @@ numbers[0] * numbers[2]
 'a' * -1
 text * text
 2 ** 10
+1 < 2 < 3
+3 > 2 > 2 > 1
+'O' in text not in names
+numbers[1] < numbers[3] <= 0 in numbers
 2 ** -1
 2.0 ** 0.5
 7 // 2
@@ -253,6 +257,7 @@ STATEMENTS = {
     "filter block": "{% filter upper|replace('T', 't') %}{{ text }}{% endfilter %}",
     "with": "{% with a = 1, b = text %}{{ a }}{{ b }}{% endwith %}{{ a }}",
     "block": "{% block b %}{{ text }}{% set z = 1 %}{% endblock %}{{ self.b() }}{{ z }}",
+    "blocks in a loop": "{% for n in names %}{% block c scoped %}{{ n + text }}{% endblock %}{% endfor %}",
     "raw": "{% raw %}{{ x }}{% endraw %}{# no #}\n  {#- no -#}  \n{{- 1 -}} \n x",
     "trim": "  {% if true %}\n    a\n  {% endif %}\n{%- if true -%}  b  {%+ endif %}\n  {{ 1 }}\n\n",
     "if": "{% if missing %}a{% elif names|length > 9 %}b{% elif 'x' is odd or 1 %}c{% else %}d{% endif %}",
