@@ -133,6 +133,13 @@ def test_what_tags_mark_only_at_the_end_is_of_the_last_message(tokenizer):
     assert set(payload["loss_mask"].tolist()) == {0.0, 0.5}
 
 
+def test_what_tags_mark_at_the_end_of_any_text_is_of_the_last_answer(tokenizer):
+    """As trl's templates of Phi 3 mark EOS."""
+    end = "{% if not add_generation_prompt %}{% generation %}<|eos|>{% endgeneration %}{% endif %}"
+    (text,) = found(tokenizer, TAGGED + end, TWO_TURNS, loss_scope="after_last_user")
+    assert text == LAST.replace("<|stop|>\n]]", "<|stop|>]]\n[[<|eos|>]]")
+
+
 def test_tags_that_turn_messages_around_still_tell_whose_a_text_is(tokenizer):
     template = TAGGED.replace("in messages", "in messages | reverse")
     (text,) = found(tokenizer, template, said("hi", "a", "x", "b"), loss_scope="after_last_user")

@@ -35,10 +35,10 @@ def by_generation_tags(renderer: Renderer, conversation: Conversation, *, owned:
 
 
 def _marked(
-    renderer: Renderer, conversation: Conversation, stop: int | None = None
+    renderer: Renderer, conversation: Conversation, stop: int | None = None, *, prompt: bool = False
 ) -> tuple[str, _Found]:
     """Render, without spans of nothing: of those nobody can say whose they are."""
-    text, found = renderer.marked(conversation, stop)
+    text, found = renderer.marked(conversation, stop, prompt=prompt)
     return text, [(start, end) for start, end in found if start < end]
 
 
@@ -51,7 +51,8 @@ def _owners_by_growth(
         some = found
         if number + 1 < len(conversation.messages):
             try:
-                beginning, some = _marked(renderer, conversation, number + 1)
+                # A prompt keeps away what is marked at the end of any text, as by Phi 3 EOS is.
+                beginning, some = _marked(renderer, conversation, number + 1, prompt=True)
             except ChatFault:
                 return None
             size = some[-1][1] if some else 0

@@ -92,12 +92,12 @@ class Renderer:
             return None  # what is rendered next says so, with its line
 
     def marked(
-        self, conversation: Conversation, stop: int | None = None
+        self, conversation: Conversation, stop: int | None = None, *, prompt: bool = False
     ) -> tuple[str, list[tuple[int, int]]]:
         """Render messages, and say what stood between generation tags; raises as ``text``."""
         template = self.template(conversation)
         try:
-            return template.render_marked(self._variables(conversation, stop, prompt=False))
+            return template.render_marked(self._variables(conversation, stop, prompt=prompt))
         except TemplateFault as exc:
             raise _fault(template, exc) from exc
 
