@@ -17,7 +17,7 @@ from tests.chats import (
     said,
     write_tokenizer,
 )
-from zephon.errors import DataError, PlanError
+from zephon.errors import DataError, DataTypeError, PlanError
 
 TWO_TURNS = said("system: be kind", "hi", "hello", "more?", "no")
 
@@ -92,6 +92,15 @@ def test_without_a_template_contents_are_joined(tokenizer):
     ]
 
 
+def test_without_a_template_contents_may_be_blocks_of_text(tokenizer):
+    blocks = [{"type": "text", "text": "2 + "}, {"type": "text", "text": "2"}]
+    messages = [{"role": "user", "content": blocks}, *said("x", "4")[1:]]
+    assert found(tokenizer, None, messages, apply_chat_template=False) == ["2 + 2[[4<|eos|>]]"]
+    blocks[1] = {"type": "image"}
+    with pytest.raises(DataTypeError, match=r"message 0 must have a text or blocks of .* row 0"):
+        found(tokenizer, None, messages, apply_chat_template=False)
+
+
 @pytest.mark.parametrize("source", ["prefix_diff", "substitution"])
 def test_a_header_is_learned_where_it_is_asked_for(tokenizer, source):
     text = CHATML_TEXT.replace("<|start|>assistant\n[[", "[[<|start|>assistant\n")
@@ -110,6 +119,12 @@ def test_scopes(tokenizer):
         after["span_source"] = source
         (text,) = found(tokenizer, template, CALLED, **after)
         assert [part.partition("<")[0] for part in text.split("[[")[1:]] == ["calling", "sunny"]
+
+
+def test_the_last_span_is_all_that_was_said_without_a_break(tokenizer):
+    messages = [*said("hi", "a", "more?", "b"), *said("assistant: c")]
+    named = {"apply_chat_template": False, "loss_scope": "last_span"}
+    assert found(tokenizer, None, messages, **named) == ["hia<|eos|>more?[[b<|eos|>c<|eos|>]]"]
 
 
 def test_after_the_last_user_needs_tags_or_a_way_that_was_chosen(tokenizer):
@@ -371,6 +386,12 @@ def test_answers_that_stand_in_two_places_are_refused(tokenizer):
     shuffled = "{% for m in messages|reverse %}{{ m.content }}\n{% endfor %}"
     with pytest.raises(DataError, match="apart from the rest"):
         found(tokenizer, shuffled, said("hi", "hello", "x", "y"))
+
+
+def test_an_answer_that_is_not_shown_is_refused(tokenizer):
+    template = "{% for m in messages %}{{ m.role }}{% endfor %}"
+    with pytest.raises(DataError, match=r"shows neither the content nor a tool call of message 1"):
+        found(tokenizer, template, said("hi", "hello"), span_source="substitution")
 
 
 def test_no_private_letters_left_is_an_error_that_says_so(tokenizer):
