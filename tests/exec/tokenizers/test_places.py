@@ -53,7 +53,12 @@ def test_no_document_is_asked_of_the_reference_where_ids_spell_the_text(kinds, k
     asked = []
     tokenizer = load_tokenizer(tokenizer=kinds[kind])
     known = tokenizer.places()
-    watched = Places(known.name, known.spelling, lambda t: asked.extend(t) or known.offsets_of(t))
+    watched = Places(
+        known.name,
+        known.spelling,
+        lambda t: asked.extend(t) or known.offsets_of(t),
+        known.keeps_ascii,
+    )
     column = pa.array(["one two", "größe 🎉", ""], TEXT)
     encoded = tokenizer.encode(column, np.arange(3))
     np.testing.assert_array_equal(watched.ranges(column, encoded), known.ranges(column, encoded))
@@ -71,6 +76,18 @@ def test_a_document_that_was_normalized_is_looked_up_and_the_others_are_not(kind
     assert stops[some][-1] == len("plain") + len(texts[1].encode())
     assert starts[encoded.offsets[2]] == stops[some][-1]
     assert stops[-1] == sum(len(text.encode()) for text in texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_of_ascii_is_found_by_lengths_as_it_is_by_bytes(kinds, kind):
+    tokenizer = load_tokenizer(tokenizer=kinds[kind])
+    known = tokenizer.places()
+    assert known.keeps_ascii == (kind in SPELT)
+    texts = ["", "The quick brown fox", " x\n\n y ", "<|endoftext|>", "a" * 300]
+    column = pa.array(texts, TEXT)
+    encoded = tokenizer.encode(column, np.arange(len(texts)))
+    by_bytes = Places(known.name, known.spelling, known.offsets_of)
+    np.testing.assert_array_equal(known.ranges(column, encoded), by_bytes.ranges(column, encoded))
 
 
 def test_a_reference_that_is_at_odds_is_refused(kinds):

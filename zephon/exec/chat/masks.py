@@ -39,16 +39,24 @@ def token_weights(
     edges: list[tuple[int, int]] = []
     for text, some, begin in zip(texts, spans, begins[:-1].tolist(), strict=True):
         edges += [(begin + a, begin + b) for a, b in _in_bytes(text, some)]
-    counts = np.array([weight for each in weights for weight in each], np.float32)
     made = np.zeros(len(encoded.values), np.float32)
     if not edges or not len(made):
         return made
     bounds = np.array(edges, np.int64)
     starts, stops = places.ranges(column, encoded)
-    # The last span that begins before the token ends; a token of no bytes belongs to what follows.
-    span = np.searchsorted(bounds[:, 0], np.maximum(stops, starts + 1), side="left") - 1
+    stops = np.maximum(stops, starts + 1)  # a token of no bytes belongs to what follows
+    counts = [weight for each in weights for weight in each]
+    if (starts[1:] >= starts[:-1]).all() and (stops[1:] >= stops[:-1]).all():
+        firsts = np.searchsorted(stops, bounds[:, 0], side="right").tolist()
+        lasts = np.searchsorted(starts, bounds[:, 1], side="left").tolist()
+        for first, last, count in zip(firsts, lasts, counts, strict=True):
+            made[first:last] = count
+        return made
+    # Where normalizing moved characters past each other, each token is looked at: of the spans that
+    # begin before it ends, the last.
+    span = np.searchsorted(bounds[:, 0], stops, side="left") - 1
     inside = (span >= 0) & (bounds[span, 1] > starts)
-    np.copyto(made, counts[span], where=inside)
+    np.copyto(made, np.array(counts, np.float32)[span], where=inside)
     return made
 
 

@@ -19,7 +19,7 @@ from zephon.exec.tokenizers.doubtful import table_of
 from zephon.exec.tokenizers.encoder import Encoder, Template
 from zephon.exec.tokenizers.gigatoken_encoder import GigatokenEncoder
 from zephon.exec.tokenizers.hostile_texts import VERSION
-from zephon.exec.tokenizers.places import Places, spelling_of
+from zephon.exec.tokenizers.places import Places, keeps_ascii, spelling_of
 from zephon.exec.tokenizers.pool import EncoderPool
 from zephon.exec.tokenizers.probe import compare
 from zephon.exec.tokenizers.reference_encoder import ReferenceEncoder
@@ -56,7 +56,9 @@ class LoadedTokenizer:
         with _lock:
             if self._places is None:
                 spelling = spelling_of(definition.content, definition.vocab_size)
-                self._places = Places(definition.name, spelling, self._offsets)
+                self._places = Places(
+                    definition.name, spelling, self._offsets, keeps_ascii(definition.content)
+                )
             return self._places
 
     def _offsets(self, texts: list[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:

@@ -9,7 +9,7 @@ words) is encoded once more by the reference, which says where its tokens lie.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -21,6 +21,8 @@ from zephon.errors import TokenizerError
 from zephon.exec.tokenizers.encoder import Encoded, text_offsets
 
 _SPELT = pa.large_binary()
+_ASCII = 0x80
+_KEEPING = (None, "NFC", "NFD", "NFKC", "NFKD")  # normalizers that leave ASCII as it is
 _WIDER = np.array([0x80, 0x800, 0x10000])  # from each of these on, a character takes a byte more
 _MARK = "\u2581"  # what SentencePiece writes for a space
 
@@ -36,11 +38,19 @@ class Places:
     name: the tokenizer, for messages.
     spelling: the bytes that each id stands for, null where these are not fixed; None: of no id.
     offsets_of: the reference.
+    keeps_ascii: text of ASCII is encoded as it is, so that it is spelt where the length is right.
     """
 
     name: str
     spelling: pa.LargeBinaryArray | None
     offsets_of: OffsetsOf
+    keeps_ascii: bool = False
+    _lengths: NDArray[np.int64] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.spelling is not None:
+            offsets = np.diff(text_offsets(self.spelling))
+            object.__setattr__(self, "_lengths", np.ascontiguousarray(offsets))
 
     def ranges(self, texts: pa.LargeStringArray, encoded: Encoded) -> Ranges:
         """Say where every token lies.
@@ -85,15 +95,21 @@ class Places:
     ) -> tuple[NDArray[np.int64], list[int]]:
         """Spell all documents; give the stop of each token, and which documents read otherwise."""
         assert self.spelling is not None
+        assert self._lengths is not None
+        offsets = text_offsets(texts)
+        buffer = texts.buffers()[2] or b""
+        wanted = np.frombuffer(buffer, np.uint8)[int(offsets[0]) : int(offsets[-1])]
+        if self.keeps_ascii and wanted.max(initial=0) < _ASCII:
+            ends = np.zeros(len(encoded.values) + 1, np.int64)
+            np.cumsum(self._lengths[encoded.values], out=ends[1:])
+            if np.array_equal(ends[encoded.offsets], begins):
+                return ends[1:], []
         pieces = self.spelling.take(pa.array(encoded.values))
         if pieces.null_count:
             pieces = pieces.fill_null(b"")
         ends = text_offsets(pieces)
         ends = ends - ends[0]
         spelt = np.frombuffer(pieces.buffers()[2] or b"", np.uint8)[: int(ends[-1])]
-        offsets = text_offsets(texts)
-        buffer = texts.buffers()[2] or b""
-        wanted = np.frombuffer(buffer, np.uint8)[int(offsets[0]) : int(offsets[-1])]
         sizes = np.diff(ends[encoded.offsets])
         differs = sizes != np.diff(begins)
         if not differs.any() and np.array_equal(spelt, wanted):
@@ -116,6 +132,13 @@ def _in_bytes(text: str, characters: list[tuple[int, int]]) -> NDArray[np.int64]
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     sizes = 1 + np.searchsorted(_WIDER, codes, side="right")
     return np.concatenate([[0], np.cumsum(sizes)])[places]
+
+
+def keeps_ascii(content: bytes) -> bool:
+    """Say whether a tokenizer.json surely encodes text of ASCII as it is."""
+    parsed = msgspec.json.decode(content)
+    kinds = _kinds(parsed.get("pre_tokenizer"))
+    return "ByteLevel" in kinds and (parsed.get("normalizer") or {}).get("type") in _KEEPING
 
 
 def spelling_of(content: bytes, vocab_size: int) -> pa.LargeBinaryArray | None:
