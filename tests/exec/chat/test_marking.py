@@ -155,6 +155,22 @@ def test_what_tags_mark_at_the_end_of_any_text_is_of_the_last_answer(tokenizer):
     assert text == LAST.replace("<|stop|>\n]]", "<|stop|>]]\n[[<|eos|>]]")
 
 
+def test_an_end_that_is_marked_for_itself_is_of_the_answer_before(tokenizer):
+    """Also where it is marked whether a prompt is asked for or not."""
+    template = (
+        "{% for m in messages %}<|start|>{{ m.role }}\n{% if m.role == 'assistant' %}"
+        "{% generation %}{{ m.content }}<|stop|>{% endgeneration %}{% else %}{{ m.content }}"
+        "<|stop|>{% endif %}{% endfor %}{% generation %}<|eos|>{% endgeneration %}"
+    )
+    messages = said("hi", "a", "x", "b")
+    assert found(tokenizer, template, messages, loss_scope="after_last_user") == [
+        "<|start|>user\nhi<|stop|><|start|>assistant\na<|stop|><|start|>user\nx<|stop|>"
+        "<|start|>assistant\n[[b<|stop|><|eos|>]]"
+    ]
+    with pytest.raises(DataError, match="nobody can say which message"):
+        found(tokenizer, template, said("hi", "a", "x"), loss_weights=True)
+
+
 def test_tags_that_turn_messages_around_still_tell_whose_a_text_is(tokenizer):
     template = TAGGED.replace("in messages", "in messages | reverse")
     (text,) = found(tokenizer, template, said("hi", "a", "x", "b"), loss_scope="after_last_user")

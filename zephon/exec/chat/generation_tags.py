@@ -70,6 +70,8 @@ def _owners_by_text(
 ) -> list[int]:
     """Say whose text each span has: what a message says is replaced by a letter, and it is there.
 
+    A span without such a text is of the same message as the one that it touches.
+
     Raises:
         ChatFault: a span has text of two messages, of one that is no answer, or of none.
     """
@@ -90,6 +92,9 @@ def _owners_by_text(
                     if message["role"] != ASSISTANT or owners[at] not in (-1, number):
                         raise _unowned(number)
                     owners[at] = number
+    for at in range(1, len(found)):  # the end of a turn may be marked for itself
+        if owners[at] == -1 and found[at - 1][1] == found[at][0]:
+            owners[at] = owners[at - 1]
     if -1 in owners:
         raise _unowned(len(conversation.messages) - 1)
     return owners
