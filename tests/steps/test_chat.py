@@ -51,6 +51,7 @@ def chats(tokenizer, **named):
         ({"chat_template_kwargs": {"tools": []}}, PlanError, "cannot set 'tools'"),
         ({"chat_template_kwargs": {"max_length": 3}}, PlanError, "cannot set 'max_length'"),
         ({"chat_template_kwargs": {"a": {1}}}, PlanError, "JSON values"),
+        ({"chat_template_kwargs": {1: 2}}, WrongKindError, "names as its keys, got 1"),
         ({"chat_template_kwargs": "a"}, WrongKindError, "must be a dict"),
         ({"apply_chat_template": False, "chat_template": CHATML}, PlanError, "means nothing"),
         ({"apply_chat_template": False, "span_source": "prefix_diff"}, PlanError, "but one way"),

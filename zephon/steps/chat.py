@@ -171,6 +171,11 @@ def _variables(given: Mapping[str, Any] | None) -> str:
             "of names and JSON values"
         )
     for name in given:
+        if not isinstance(name, str):  # JSON would make a text of it
+            raise WrongKindError(
+                f"tokenize_chat: chat_template_kwargs must have names as its keys, got {name!r}; "
+                "write a str"
+            )
         if name in _CONTROLS:
             raise PlanError(
                 f"tokenize_chat: chat_template_kwargs cannot set {name!r}, which is said "
