@@ -48,6 +48,7 @@ def chats(tokenizer, **named):
         ({"field": ""}, PlanError, "field must be the name of a field, got ''; pass one"),
         ({"tools_field": 3}, WrongKindError, "tools_field must be the name of a field, got 3"),
         ({"mask_field_out": "input_ids"}, PlanError, "another name"),
+        ({"mask_field_out": "positions"}, PlanError, "another name"),
         ({"chat_template_kwargs": {"tools": []}}, PlanError, "cannot set 'tools'"),
         ({"chat_template_kwargs": {"max_length": 3}}, PlanError, "cannot set 'max_length'"),
         ({"chat_template_kwargs": {"a": {1}}}, PlanError, "JSON values"),

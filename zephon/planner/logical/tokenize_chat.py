@@ -13,6 +13,7 @@ SPAN_SOURCES = ("auto", "generation_tags", "prefix_diff", "substitution")
 LOSS_SCOPES = ("all_assistant", "last_span", "after_last_user")
 ENDS = ("eos", "bos_eos", "bos", "none")
 NULL_FIELDS = ("drop", "keep")
+_TAKEN = ("input_ids", "positions", "labels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
