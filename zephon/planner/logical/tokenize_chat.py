@@ -65,9 +65,10 @@ class TokenizeChat(MakesTokens):
         for name in ("tools_field", "enable_thinking_field"):
             if getattr(self, name) is not None:
                 field_name(call, name, getattr(self, name))
-        if self.mask_field_out == "input_ids":
+        if self.mask_field_out in _TAKEN:
             raise PlanError(
-                f"{call}: mask_field_out='input_ids' is the name of the tokens; pass another name"
+                f"{call}: mask_field_out={self.mask_field_out!r} is the name of something else; "
+                "pass another name; packing and to_training go by 'loss_mask'"
             )
         if self.max_length is not None:
             at_least(call, "max_length", self.max_length, 2)
