@@ -132,16 +132,20 @@ class Pipeline(Loading):
         self._running = self._engine = engine
         self._restored = self._ready = None
         try:
-            with ending as ends, contextlib.closing(engine.items(ends)) as rows:
-                for self._handed_out, batch in enumerate(rows, 1):
-                    if not batched:
-                        yield record_of(batch, 0)
-                        continue
-                    made = mapped(SampleBatch.from_rows(batch), calls)
-                    if made is not None:
-                        yield made
-                    elif self._share is not None:
-                        self._warn_of_dropped()
+            with ending as ends:
+                rows = engine.items(ends)
+                try:
+                    for self._handed_out, batch in enumerate(rows, 1):
+                        if not batched:
+                            yield record_of(batch, 0)
+                            continue
+                        made = mapped(SampleBatch.from_rows(batch), calls)
+                        if made is not None:
+                            yield made
+                        elif self._share is not None:
+                            self._warn_of_dropped()
+                finally:
+                    rows.close()
         finally:
             if self._running is engine:
                 self._running = None
