@@ -92,6 +92,12 @@ def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def lay(place, name):
+    """Put a trap in the place of a function, which must be there: else nobody would step on it."""
+    assert hasattr(place, name), f"{place} has no {name}"
+    setattr(place, name, kill)
+
+
 def set_trap(where, pipeline):
     """Let this process die at once, or where it comes to next in a round, or while it writes.
 
@@ -111,14 +117,14 @@ def set_trap(where, pipeline):
         case "engine":
             os.kill(pipeline._engine.process_id, signal.SIGKILL)
         case "part":
-            ranks._part = kill
+            lay(ranks, "_part")
         case "gather" | "meet":
-            setattr(collectives.CollectiveRounds, f"_{where}", kill)
+            lay(collectives.CollectiveRounds, f"_{where}")
         case "set" | "get":
             for store in (c10d.C10dStore, directory.DirectoryStore, objects.ObjectStore):
-                setattr(store, where, kill)
+                lay(store, where)
         case "answer":
-            rounds.StoreRounds._publish = kill
+            lay(rounds._Round, "_publish")
         case "write":
             Path.replace = kill
 
