@@ -11,7 +11,7 @@ from typing import Any, Self
 from zephon.errors import PlanError, WrongKindError
 from zephon.planner import logical
 from zephon.planner.logical.pack import Pack
-from zephon.steps.description import Description, check_placement, whole
+from zephon.steps.description import Description, check_placement, path_text, whole
 
 _CONTROLS = (
     "messages", "conversation", "tools", "add_generation_prompt",
@@ -96,7 +96,7 @@ class ChatSteps(Description):
         check_placement(call, placement)
         self._refuse_after(call, logical.MakesTokens, Pack, logical.Batch)
         scope = _scope(loss_scope, loss_on_last_turn_only)
-        tokenizer_id = None if tokenizer is not None else _path(tokenizer_id)
+        tokenizer_id = None if tokenizer is not None else path_text(call, tokenizer_id)
         if tokenizer is None and tokenizer_id is None:
             raise PlanError(
                 f"{call}: which tokens a conversation has is up to a tokenizer; pass tokenizer_id "
@@ -210,13 +210,4 @@ def _check_spans(node: logical.TokenizeChat, *, tagged: bool) -> None:
         "'substitution' to choose, and to be told no more",
         UserWarning,
         stacklevel=4,  # the caller of the pipeline's method
-    )
-
-
-def _path(path: Any) -> str | None:
-    if path is None or isinstance(path, str | os.PathLike):
-        return None if path is None else os.fspath(path)
-    raise PlanError(
-        f"tokenize_chat: tokenizer_id must be a path, got {type(path).__name__}; pass a tokenizer "
-        "object as tokenizer="
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
@@ -157,6 +158,16 @@ def _with_words_checked(call: FunctionType) -> Callable[..., Any]:
         return call(self, *given, **named)
 
     return checked
+
+
+def path_text(call: str, path: Any) -> str | None:
+    """Give the path of a tokenizer as text; refuse anything else."""
+    if path is None or isinstance(path, str | os.PathLike):
+        return None if path is None else os.fspath(path)
+    raise PlanError(
+        f"{call}: tokenizer_id must be a path, got {type(path).__name__}; pass a tokenizer "
+        "object as tokenizer="
+    )
 
 
 def whole(value: Any) -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, Self
+from typing import Self
 
-from zephon.errors import PlanError
 from zephon.planner import checks, logical
 from zephon.planner.logical.pack import Pack
-from zephon.steps.description import Description, check_placement, whole
+from zephon.steps.description import Description, check_placement, path_text, whole
 
 
 class TokenSteps(Description):
@@ -66,7 +64,7 @@ class TokenSteps(Description):
         node = logical.Tokenize(
             input=self._node,
             tokenizer=tokenizer,
-            tokenizer_id=None if tokenizer is not None else _path_text(tokenizer_id),
+            tokenizer_id=None if tokenizer is not None else path_text("tokenize", tokenizer_id),
             field=field,
             missing_field=missing_field,
             add_attention_mask=add_attention_mask,
@@ -93,12 +91,3 @@ def _padding(padding: bool | str) -> str:
     if isinstance(padding, bool):
         return "longest" if padding else "none"
     return repr(padding)
-
-
-def _path_text(path: Any) -> str | None:
-    if path is None or isinstance(path, str | os.PathLike):
-        return None if path is None else os.fspath(path)
-    raise PlanError(
-        f"tokenize: tokenizer_id must be a path, got {type(path).__name__}; pass a tokenizer "
-        "object as tokenizer="
-    )
