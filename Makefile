@@ -4,7 +4,8 @@
 #   make demo     the main job on data made from the Python that runs it
 #   make test     format, lint, types, import contracts, tests with docstring examples
 #   make test-services   what needs npm besides: the tokenizers of six models, against transformers
-#   make soak     two hundred kills, as many starts of resized jobs, and an hour of made-up programs
+#   make soak     two hundred kills, as many starts of resized jobs, an hour of made-up programs, and
+#                 an hour of damaged files
 #   make bench    build a corpus, time Zephon against its roofline and the public package
 
 PYTHON ?= python3
@@ -15,10 +16,11 @@ PEER := bench-data/peer-venv
 # what renders chats independently of Zephon is no part of its own environment
 TRANSFORMERS := .venv-transformers
 # of `make soak`: processes that are killed in all, starts of a job on other numbers of ranks, and
-# seconds for each of six kinds of programs
+# seconds for each of six kinds of programs, and for damaged files of each of two formats
 KILLS ?= 200
 RESIZES ?= 200
 PROGRAMS ?= 1200
+FUZZ ?= 3600
 # of tests; the many processes that they begin are to find their modules compiled
 SETTINGS := PYTHONHASHSEED=random OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
@@ -41,8 +43,9 @@ test-services: .venv/installed $(TRANSFORMERS)/installed
 
 soak: .venv/installed
 	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal \
-		--kills $(KILLS) --resizes $(RESIZES) --programs $(PROGRAMS) \
-		tests/cases/test_kills.py tests/cases/test_resizes.py tests/properties/test_programs.py
+		--kills $(KILLS) --resizes $(RESIZES) --programs $(PROGRAMS) --fuzz $(FUZZ) \
+		tests/cases/test_kills.py tests/cases/test_resizes.py tests/properties/test_programs.py \
+		tests/properties/test_damaged_files.py
 
 bench: .venv/installed-bench $(PEER)/installed
 	$(BIN)/python -m benchmarks.corpus bench-data

@@ -13,6 +13,12 @@ def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=10, help="processes that are killed, in all")
     parser.addoption("--resizes", type=int, default=2, help="starts of ranks, in all")
     parser.addoption(
+        "--fuzz",
+        type=float,
+        default=20.0,
+        help="seconds that files of each format are damaged at random and read",
+    )
+    parser.addoption(
         "--programs",
         type=float,
         default=0.0,
