@@ -66,6 +66,14 @@ class ShardError(ZephonError, OSError):
     """A whole shard cannot be read."""
 
 
+class StorageError(ZephonError, OSError):
+    """A store did not answer, or answered what it must not; the message names the object."""
+
+
+class AccessError(StorageError, PermissionError):
+    """A store refused to be read; the message says what is needed, and never a secret."""
+
+
 class TokenizerError(ZephonError, ValueError):
     """A tokenizer cannot be loaded, or does not fit what was asked of it."""
 

@@ -1,0 +1,71 @@
+"""A place where files of a dataset lie, and can only be read: a store's prefix, a hub repository.
+
+A place is pinned: it names one version of its files, so that whoever holds it, on any machine, reads
+the same bytes or gets an error. It holds no secret; credentials are found where it is used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a place.
+
+    name: below the place's root, parts joined by "/".
+    size: in bytes.
+    version: changes whenever the content does, such as an entity tag; never empty.
+    modified_ns: when it was written, in nanoseconds since 1970; 0 where the place does not say.
+    """
+
+    name: str
+    size: int
+    version: str
+    modified_ns: int = 0
+
+
+class Place(ABC):
+    """Reads files of one root. Any number of threads may use one; it can be pickled."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The root with its pinned version, as messages and checkpoints show it; no secrets."""
+
+    @abstractmethod
+    def files(self, prefix: str = "") -> Sequence[StoredFile]:
+        """List all files whose names begin with ``prefix``, in bytewise order of their names.
+
+        Raises:
+            DatasetNotFoundError: there is no such root.
+            AccessError: it may not be read; says what is needed, and never a secret.
+            StorageError: the store did not answer, in spite of retries.
+        """
+
+    @abstractmethod
+    def read(self, file: StoredFile, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Read some ranges [start, stop) of a file, close ones in one request, several at a time.
+
+        Raises:
+            ShardError: the file is gone, is of another version now, or shorter than told.
+            AccessError, StorageError: as ``files``.
+        """
+
+    @abstractmethod
+    def fetch(
+        self, file: StoredFile, target: BinaryIO, told: Callable[[int], None] | None = None
+    ) -> None:
+        """Write a whole file to an open one, and make sure that it is whole and of its version.
+
+        Args:
+            file: which.
+            target: written from where it stands; may be truncated and written again on a retry.
+            told: is called with the bytes that came since the last call.
+
+        Raises:
+            ShardError, AccessError, StorageError: as ``read``.
+        """
