@@ -1,7 +1,7 @@
 """A place where files of a dataset lie, and can only be read: a store's prefix, a hub repository.
 
-A place is pinned: it names one version of its files, so that whoever holds it, on any machine, reads
-the same bytes or gets an error. It holds no secret; credentials are found where it is used.
+A place is pinned: it names one version of its files, so that whoever holds it, on any machine,
+reads the same bytes or gets an error. It holds no secret; credentials are found where it is used.
 """
 
 from __future__ import annotations
