@@ -109,7 +109,7 @@ def test_an_unknown_way_to_verify_is_refused():
 # More shards than are told one by one; few are many here, so that it does not take long
 
 MOST = 8
-MODULES = ("io.dataset", "io.contents", "exec.manifest", "exec.data_check")
+MODULES = ("io.recorded", "io.contents", "exec.manifest", "exec.data_check")
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from zephon.errors import CheckpointError
 from zephon.exec.data_change import DataChange, data_change
 from zephon.exec.manifest import Manifest, to_dict
 from zephon.io.contents import Contents, contents_seen, contents_told, hashed_whole
-from zephon.io.dataset import RECORDED_SHARDS, Dataset
+from zephon.io.dataset import Dataset
+from zephon.io.recorded import RECORDED_SHARDS
 
 FULL = "full"
 """The ``verify_data`` that reads every shard whole."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from zephon.errors import CheckpointError
 from zephon.exec.saved_values import pack, unpack
 from zephon.io.contents import Contents, Hashes
-from zephon.io.dataset import RECORDED_SHARDS
+from zephon.io.recorded import RECORDED_SHARDS
 from zephon.io.shards import Shards
 
 _HASH_BYTES = 6

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import ShardError
-from zephon.io.dataset import RECORDED_SHARDS, Dataset
+from zephon.io.dataset import Dataset
 from zephon.io.marks import full_hash, mark_of, number_of
 from zephon.io.opening import each_file
+from zephon.io.recorded import RECORDED_SHARDS
 from zephon.io.row_marks import full_hash_of_rows, mark_of_rows
 from zephon.io.shard import Shard
 

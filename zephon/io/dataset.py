@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.errors import DatasetError, NotYetError, nearest
+from zephon.io.counted import Counted
 from zephon.io.field_types import FieldTypes, FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.formats import FORMATS
@@ -25,7 +25,8 @@ from zephon.io.formats.jsonl import Jsonl
 from zephon.io.formats.memory import Memory, in_memory_shard
 from zephon.io.in_memory import InMemoryShard, check_shards
 from zephon.io.location import check_name, local_directory
-from zephon.io.opening import FILE_FORMATS, open_directory
+from zephon.io.opening import check_format, open_directory
+from zephon.io.recorded import recorded_manifest
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
 from zephon.io.type_names import declared_types
@@ -33,13 +34,9 @@ from zephon.io.unseen_fields import warn_of_unseen
 
 __all__ = ["Dataset", "InMemoryShard", "Shard"]
 
-_NOT_YET = ("lance", "litdata", "mds", "vortex")
-RECORDED_SHARDS = 4096
-"""Of up to so many shards a checkpoint tells one by one."""
-
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Dataset:
+class Dataset(Counted):
     """A descriptor of a dataset; make one with ``from_path`` or ``from_dict``.
 
     name: how mixtures, checkpoints and messages call it.
@@ -113,7 +110,7 @@ class Dataset:
             ShardError: a data file cannot be read, or is not what the index says.
         """
         check_name(name)
-        _check_format(name, fmt)
+        check_format(name, fmt)
         declared = declared_types(name, schema)
         directory = local_directory(name, path)
         opened = open_directory(name, directory, fmt)
@@ -185,52 +182,6 @@ class Dataset:
         ids.flags.writeable = False
         return ids
 
-    def counts(self) -> NDArray[np.int64]:
-        """Rows of each shard, shape [shards], int64, aligned with ``ids()``; read-only."""
-        return self.shards.rows
-
-    def raw_bytes(self) -> NDArray[np.int64]:
-        """Bytes of each shard, shape [shards], int64: file sizes, or an estimate in memory."""
-        return self.shards.bytes
-
-    def group_counts(self) -> NDArray[np.int64]:
-        """Row groups of each shard, shape [shards], int64; the unit of decoding."""
-        return self.shards.group_counts()
-
-    def group_sizes(self) -> NDArray[np.int64]:
-        """Rows of each row group, shard after shard, shape [row groups], int64; read-only."""
-        return self.shards.group_rows
-
-    def total(self) -> int:
-        """Rows of all shards."""
-        return int(self.shards.rows.sum())
-
-    def __len__(self) -> int:
-        return self.total()
-
-    def max_count(self) -> int:
-        """Rows of the largest shard; 0 without shards."""
-        return int(self.shards.rows.max(initial=0))
-
-    def shard_count(self) -> int:
-        """Number of shards, empty ones too."""
-        return len(self.shards)
-
-    def mean_row_bytes(self, shards: NDArray[np.int64] | None = None) -> float:
-        """Mean bytes of a row once decompressed, all columns; 0.0 without rows. Sizes tasks.
-
-        Args:
-            shards: positions of those whose rows count; None: all.
-        """
-        which = slice(None) if shards is None else shards
-        total = int(self.shards.rows[which].sum())
-        return int(self.shards.decoded_bytes[which].sum()) / total if total else 0.0
-
-    def mean_group_bytes(self) -> float:
-        """Mean bytes of a decoded row group; 0.0 without rows."""
-        groups = len(self.group_sizes())
-        return self.mean_row_bytes() * self.total() / groups if groups else 0.0
-
     def fields(self) -> tuple[Field, ...]:
         """Top-level columns: of all footers, or of the first 64 rows for JSONL and memory.
 
@@ -282,28 +233,9 @@ class Dataset:
         everywhere = FORMATS[self.kind].lists_in
         return self.first_lists([name])[name].container if everywhere is None else everywhere
 
-    def manifest(self) -> tuple[tuple[str, int, int], ...]:
-        """What the dataset is made of: (name, rows, bytes) of each shard."""
-        counts, sizes = self.counts().tolist(), self.raw_bytes().tolist()
-        return tuple(zip(self.shards.names.to_pylist(), counts, sizes, strict=True))
-
     def recorded_manifest(self) -> list[Any] | dict[str, Any]:
-        """What a checkpoint says of the data, as JSON values.
-
-        The manifest; above 4,096 shards, how many they are, their rows and bytes, and the digest of
-        all names, rows and bytes. Beside it, types that were declared.
-        """
-        types = {"types": self.declared_types} if self.declared else {}
-        if len(self.shards) <= RECORDED_SHARDS:
-            shards = [list(shard) for shard in self.manifest()]
-            return {"shards": shards, **types} if types else shards
-        return {
-            "shards": len(self.shards),
-            "rows": self.total(),
-            "bytes": int(self.raw_bytes().sum()),
-            "sha256": self.shards.digest(),
-            **types,
-        }
+        """What a checkpoint says of the data, as JSON values."""
+        return recorded_manifest(self.shards, self.declared_types)
 
     def __repr__(self) -> str:
         plural = "" if len(self.shards) == 1 else "s"
@@ -346,17 +278,3 @@ def _checked(
     columns = [Column(path, "any", values=dtype) for path, dtype in declared]
     FORMATS[kind].check_declared(name, shards, columns)
     return declared
-
-
-def _check_format(name: str, fmt: str | None) -> None:
-    if fmt is None or (isinstance(fmt, str) and fmt in FILE_FORMATS):
-        return
-    if isinstance(fmt, str) and fmt in _NOT_YET:
-        raise NotYetError(
-            f"dataset {name!r}: format {fmt!r} is not supported yet; convert the files to "
-            f"Parquet or JSONL"
-        )
-    raise DatasetError(
-        f"dataset {name!r}: Unknown format kind {fmt!r}; "
-        f"{nearest(str(fmt), [*FILE_FORMATS, *_NOT_YET])}"
-    )

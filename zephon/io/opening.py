@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from zephon.errors import DatasetError
+from zephon.errors import DatasetError, NotYetError, nearest
 from zephon.io.catalog import CATALOG, UnusableCatalog, read_catalog
 from zephon.io.fields import Field
 from zephon.io.formats import FORMATS
@@ -24,6 +24,8 @@ from zephon.io.index import Index, UnusableIndex, read_index
 from zephon.io.listing import list_beside, list_directory
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
+
+_NOT_YET = ("lance", "litdata", "mds", "vortex")
 
 FILE_FORMATS = {kind: known for kind, known in FORMATS.items() if isinstance(known, FileFormat)}
 """The formats that ``fmt`` may name."""
@@ -49,6 +51,26 @@ class Opened:
     passed_over: tuple[str, ...]
     fields: tuple[Field, ...]
     fields_complete: bool
+
+
+def check_format(name: str, fmt: str | None) -> None:
+    """Refuse the name of a format that ``fmt`` cannot take.
+
+    Raises:
+        DatasetError: there is no such format.
+        NotYetError: it is documented but not there yet.
+    """
+    if fmt is None or (isinstance(fmt, str) and fmt in FILE_FORMATS):
+        return
+    if isinstance(fmt, str) and fmt in _NOT_YET:
+        raise NotYetError(
+            f"dataset {name!r}: format {fmt!r} is not supported yet; convert the files to "
+            f"Parquet or JSONL"
+        )
+    raise DatasetError(
+        f"dataset {name!r}: Unknown format kind {fmt!r}; "
+        f"{nearest(str(fmt), [*FILE_FORMATS, *_NOT_YET])}"
+    )
 
 
 def open_directory(name: str, directory: Path, fmt: str | None) -> Opened:

@@ -144,6 +144,11 @@ class Shards(Sequence[Shard]):
         """Count the row groups of each shard; shape [shards], int64, new memory."""
         return np.diff(self.group_starts)
 
+    def manifest(self) -> tuple[tuple[str, int, int], ...]:
+        """Give (name, rows, bytes) of each shard."""
+        told = (self.names.to_pylist(), self.rows.tolist(), self.bytes.tolist())
+        return tuple(zip(*told, strict=True))
+
     def digest(self, count: int | None = None) -> str:
         """Return the SHA-256 of names, rows and bytes, whatever told of them.
 

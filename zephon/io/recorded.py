@@ -1,0 +1,34 @@
+"""What a checkpoint records of a dataset's shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zephon.io.shards import Shards
+
+RECORDED_SHARDS = 4096
+"""Of up to so many shards a checkpoint tells one by one."""
+
+
+def recorded_manifest(shards: Shards, types: Mapping[str, str]) -> list[Any] | dict[str, Any]:
+    """Give what a checkpoint says of a dataset, as JSON values.
+
+    Name, rows and bytes of each shard; above 4,096 shards, how many they are, their rows and bytes,
+    and the digest of all names, rows and bytes. Beside it, types that were declared.
+
+    Args:
+        shards: of the dataset.
+        types: those declared, in words, by field.
+    """
+    declared = {"types": dict(types)} if types else {}
+    if len(shards) <= RECORDED_SHARDS:
+        told = [list(shard) for shard in shards.manifest()]
+        return {"shards": told, **declared} if declared else told
+    return {
+        "shards": len(shards),
+        "rows": int(shards.rows.sum()),
+        "bytes": int(shards.bytes.sum()),
+        "sha256": shards.digest(),
+        **declared,
+    }
