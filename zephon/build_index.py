@@ -32,6 +32,7 @@ import msgspec
 from zephon.errors import DatasetError, NotYetError, PlanError, ZephonError, nearest
 from zephon.io.atomic import written_atomically
 from zephon.io.catalog import CATALOG, Catalog, write_catalog, write_shards
+from zephon.io.each_file import each_file
 from zephon.io.index import FORMAT_VERSION, INDEXES, Index, UnusableIndex, read_index
 from zephon.io.listing import list_directory
 from zephon.io.location import file_to_write, local_directory, path_text, refuse_remote
@@ -40,7 +41,6 @@ from zephon.io.opening import (
     SUFFIXES,
     Opened,
     count_files,
-    each_file,
     open_index,
     opened,
 )

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from zephon.errors import ShardError
 from zephon.io.dataset import Dataset
+from zephon.io.each_file import each_file
 from zephon.io.marks import full_hash, mark_of, number_of
-from zephon.io.opening import each_file
 from zephon.io.recorded import RECORDED_SHARDS
 from zephon.io.row_marks import full_hash_of_rows, mark_of_rows
 from zephon.io.shard import Shard

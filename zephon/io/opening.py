@@ -6,17 +6,16 @@ Whatever tells of the shards, they are the same ones in the same order, with the
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from zephon.errors import DatasetError, NotYetError, nearest
 from zephon.io.catalog import CATALOG, UnusableCatalog, read_catalog
+from zephon.io.each_file import each_file
 from zephon.io.fields import Field
 from zephon.io.formats import FORMATS
 from zephon.io.formats.file_format import Entry, FileFormat
@@ -30,13 +29,9 @@ _NOT_YET = ("lance", "litdata", "mds", "vortex")
 FILE_FORMATS = {kind: known for kind, known in FORMATS.items() if isinstance(known, FileFormat)}
 """The formats that ``fmt`` may name."""
 
-COUNTING_THREADS = 8
-_ALONE_SECONDS = 0.005  # 50 Parquet footers, of which 5 take as long as starting the threads
-
 MANY_FILES = 64
 """From so many on, whoever opens a directory without an index is told of it, once."""
 
-Found = TypeVar("Found")
 EachFile = Callable[[Callable[[str, Path], Shard], str, Path, Sequence[str]], Iterator[Shard]]
 
 SUFFIXES = {kind: known.suffixes for kind, known in FILE_FORMATS.items()}
@@ -140,41 +135,6 @@ def count_files(
     counted = list(each(look, name, directory, listing.files))
     shards = Shards.of(counted, directory=str(directory), layouts=known.layouts(counted))
     return opened(name, listing.kind, shards, listing.passed_over)
-
-
-def each_file(
-    look: Callable[[str, Path], Found],
-    name: str,
-    directory: Path,
-    files: Sequence[str],
-    threads: int = COUNTING_THREADS,
-    *,
-    quickly: bool = False,
-) -> Iterator[Found]:
-    """Look at files, several at a time; give what was found, in the order of the files.
-
-    Args:
-        look: looks at one.
-        name: of the dataset, for messages.
-        directory: where they are.
-        files: their names.
-        threads: how many files at a time.
-        quickly: a look is expected to take less than a thread takes to start; so there are none
-            while that is so.
-    """
-    began, alone = time.perf_counter(), 0
-    while alone < len(files) and (
-        len(files) == 1 or (quickly and time.perf_counter() - began < _ALONE_SECONDS)
-    ):
-        yield look(name, directory / files[alone])
-        alone += 1
-    if alone == len(files):
-        return
-    pool = ThreadPoolExecutor(max(1, min(threads, len(files) - alone)), "zephon-count")
-    try:
-        yield from pool.map(lambda file: look(name, directory / file), files[alone:])
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def open_index(name: str, directory: Path, index: Index) -> Opened:

@@ -19,8 +19,7 @@ from zephon.io.fields import TEXT, TOKENS, Column
 from zephon.io.formats.format import DecodedGroup, columns_batch
 from zephon.io.formats.memory import ObjectRows
 from zephon.io.spill.key import GroupKey
-from zephon.io.spill.place import MARKER
-from zephon.io.spill.room import PARTIAL, SUFFIX, SpillRoom
+from zephon.io.spill.room import MARKER, PARTIAL, SUFFIX, SpillRoom
 from zephon.io.spill.spill import Spill, SpillCounts, SpillSettings
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,5 @@
 """Decoded row groups on disk: what memory has no room for and random order wants again.
 
 Read in this order: ``spill`` (what is written and mapped), ``key`` (which group is which), ``file``
-(one group as a file), ``rows`` (whole rows in it), ``room`` (how much may lie there), ``place``
-(the directory itself, and whose it must be).
+(one group as a file), ``rows`` (whole rows in it), ``room`` (how much may lie there).
 """

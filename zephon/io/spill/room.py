@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from zephon.io.spill.place import PRIVATE_FILE, check_ours, make_directory, mark
+from zephon.io.own_directory import PRIVATE_FILE, check_ours, make_directory, mark
 
+MARKER = ".zephon-spill"
 SUFFIX = ".zephon-group"
 PARTIAL = ".zephon-part"
 
@@ -141,7 +142,7 @@ class SpillRoom:
         self.check()  # before, so that nothing is made behind a stranger's link
         make_directory(self._root)
         self.check()
-        mark(self._root, _MARKER_TEXT)
+        mark(self._root, MARKER, _MARKER_TEXT)
         self._used = sum(file.bytes for file in self._look())
         self._opened = True
 

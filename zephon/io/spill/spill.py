@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from zephon.io.formats.format import DecodedGroup
 from zephon.io.options import own_row_group_root
+from zephon.io.own_directory import ForeignRootError
 from zephon.io.spill.file import (
     DamagedError,
     Layout,
@@ -36,7 +37,6 @@ from zephon.io.spill.file import (
     write,
 )
 from zephon.io.spill.key import GroupKey
-from zephon.io.spill.place import ForeignRootError
 from zephon.io.spill.room import SpillRoom
 
 _TOUCH_NS = 20 * 10**9  # who used a file so recently need not say so again

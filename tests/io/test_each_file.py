@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zephon.io.opening import each_file
+from zephon.io.each_file import each_file
 
 FILES = [f"{number}.x" for number in range(12)]
 HERE = Path("here")

@@ -16,7 +16,6 @@ import os
 import stat
 from pathlib import Path
 
-MARKER = ".zephon-spill"
 PRIVATE_DIRECTORY, PRIVATE_FILE = 0o700, 0o600
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -66,7 +65,7 @@ def make_directory(root: Path) -> None:
             place.mkdir(PRIVATE_DIRECTORY)
 
 
-def mark(root: Path, text: str) -> None:
+def mark(root: Path, marker: str, text: str) -> None:
     """Leave a file that says whose directory it is; never write through what lies there already.
 
     Raises:
@@ -74,7 +73,7 @@ def mark(root: Path, text: str) -> None:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     with contextlib.suppress(FileExistsError):
-        descriptor = os.open(root / MARKER, flags, PRIVATE_FILE)
+        descriptor = os.open(root / marker, flags, PRIVATE_FILE)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
 

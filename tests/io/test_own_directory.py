@@ -1,4 +1,4 @@
-"""The directory of the spill: the user's alone, and refused where it is someone else's."""
+"""The directory of what is kept: the user's alone, and refused where it is someone else's."""
 
 import os
 import stat
@@ -8,8 +8,8 @@ import pytest
 
 from tests.io.spill.test_spill import group, key, spill_in
 from zephon.io.options import own_row_group_root
-from zephon.io.spill.place import MARKER, ForeignRootError, check_ours, make_directory, mark
-from zephon.io.spill.room import SUFFIX
+from zephon.io.own_directory import ForeignRootError, check_ours, make_directory, mark
+from zephon.io.spill.room import MARKER, SUFFIX
 
 
 def mode(path):
@@ -56,11 +56,11 @@ def test_a_marker_is_never_written_through_a_link(tmp_path):
     root, elsewhere = tmp_path / "spill", tmp_path / "elsewhere"
     make_directory(root)
     (root / MARKER).symlink_to(elsewhere)
-    mark(root, "ours")
+    mark(root, MARKER, "ours")
     assert not elsewhere.exists()
     (root / MARKER).unlink()
-    mark(root, "ours")
-    mark(root, "theirs")
+    mark(root, MARKER, "ours")
+    mark(root, MARKER, "theirs")
     assert (root / MARKER).read_text() == "ours"
 
 
