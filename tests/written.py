@@ -1,7 +1,9 @@
 """Small datasets in every format, written to disk from plain rows."""
 
+import bz2
 import gzip
 import json
+import lzma
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from backports import zstd
 
 from zephon import Dataset, InMemoryShard, Pipeline, StaticMixtureWorkSource
 
+PACK = {".gz": gzip.compress, ".zst": zstd.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 KINDS = ("parquet", "jsonl", "jsonl.gz", "jsonl.zst", "in_memory")
 
 
@@ -44,11 +47,7 @@ def lines(folder, file, rows):
 def raw(folder, file, text):
     """Write bytes, compressed as the name says."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    if file.endswith(".gz"):
-        text = gzip.compress(text)
-    elif file.endswith(".zst"):
-        text = zstd.compress(text)
-    (Path(folder) / file).write_bytes(text)
+    (Path(folder) / file).write_bytes(PACK.get(Path(file).suffix, bytes)(text))
 
 
 def in_order(*datasets, **settings):

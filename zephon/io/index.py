@@ -22,7 +22,6 @@ from zephon.io.formats.file_format import Entry, EntryProblem, FileFormat, check
 INDEXES = ("index.json", "_index.json")
 FORMAT_VERSION = 1
 
-_LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.bz2", ".jsonl.xz")
 _PATH_SIGN = re.compile(r"[/\\\0]")
 _MDS_KEYS = ("raw_data", "samples", "column_names")
 
@@ -79,7 +78,7 @@ def read_index(
         raise UnusableIndex(path.name, f"it cannot be read: {exc}") from exc
     top = _decoded(content, dict[str, msgspec.Raw], path.name)
     shards = _decoded(top.get("shards", b"null"), list[msgspec.Raw], path.name) if top else None
-    kind = _kind(path.name, top, shards)
+    kind = _kind(path.name, top, shards, formats["jsonl"].suffixes)
     if fmt is not None and kind != fmt:
         return None
     if kind is None:
@@ -106,7 +105,10 @@ def file_name_problem(name: str, suffixes: tuple[str, ...]) -> str | None:
 
 
 def _kind(
-    file: str, top: dict[str, msgspec.Raw] | None, shards: list[msgspec.Raw] | None
+    file: str,
+    top: dict[str, msgspec.Raw] | None,
+    shards: list[msgspec.Raw] | None,
+    lines: tuple[str, ...],
 ) -> str | None:
     """Name the format of an index by its shape; None if it has no known one."""
     if top is not None and "config" in top and "chunks" in top:
@@ -121,7 +123,7 @@ def _kind(
     name = (_either(first.get("basename", b"null"), str) or "").lower()
     if "row_groups" in extra:
         return "parquet"
-    if name.endswith(_LINES):
+    if name.endswith(lines):
         return "jsonl"
     if ours and name.endswith(".vortex"):
         return "vortex"

@@ -19,14 +19,11 @@ _NOT_DATA = {
     "_catalog.arrow": "a catalogue; not used",
 }
 _NOT_YET = {
-    ".jsonl.bz2": "JSONL compressed with bzip2 is not read yet",
-    ".jsonl.xz": "JSONL compressed with xz is not read yet",
     ".vortex": "Vortex is not read yet",
     ".lance": "Lance is not read yet",
     ".mds": "MDS is not read yet",
     ".mds.zstd": "MDS is not read yet",
     ".json": "not JSON lines by its name; rename it if it holds one object a line",
-    ".ndjson": "not JSON lines by its name; rename it to .jsonl if it is",
     ".txt": "not data; plain text has no rows",
     ".csv": "not data; CSV is not read",
 }

@@ -1,26 +1,26 @@
-import gzip
 import io
 import threading
 
 import pytest
 
+from tests.written import PACK
 from zephon.errors import ShardError
 from zephon.io import Dataset
 from zephon.io.formats import forward_file
-from zephon.io.formats.forward_file import ForwardFile, PassedBlocks, open_text
+from zephon.io.formats.compressed_text import COMPRESSED, open_text
+from zephon.io.formats.forward_file import ForwardFile, PassedBlocks
 from zephon.io.formats.line_blocks import index_lines
-from zephon.io.formats.zstd_module import zstd
 
 LINES = [b'{"n":%d,"x":"%s"}\n' % (n, b"y" * (n % 37)) for n in range(400)]
 TEXT = b"".join(LINES)
 PASSED_BYTES = 12 * 300
 
 
-@pytest.fixture(params=["gz", "zst"])
+@pytest.fixture(params=COMPRESSED)
 def forward(request, tmp_path):
     """A file of many blocks in several members or frames, with its blocks and its shard."""
-    pack = gzip.compress if request.param == "gz" else zstd.compress
-    path = tmp_path / f"a.jsonl.{request.param}"
+    pack = PACK[request.param]
+    path = tmp_path / f"a.jsonl{request.param}"
     whole = b"\xef\xbb\xbf" + TEXT
     path.write_bytes(b"".join(pack(whole[i : i + 3000]) for i in range(0, len(whole), 3000)))
     shard = Dataset.from_path("d", tmp_path).shards[0]
@@ -126,12 +126,3 @@ def test_a_file_written_to_since_is_refused_and_an_error_is_not_remembered(forwa
     path.write_bytes(content)
     forward_file.os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert file.block(1) == wanted[1]
-
-
-def test_long_windows_of_zstd(tmp_path):
-    options = {zstd.CompressionParameter.window_log: 28}
-    path = tmp_path / "a.jsonl.zst"
-    with zstd.open(path, "wb", options=options) as file:
-        file.write(TEXT)
-    with open_text(path) as stream:
-        assert stream.read() == TEXT

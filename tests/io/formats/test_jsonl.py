@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.written import PACK
 from zephon.errors import DataError, ShardError
 from zephon.io import Dataset
 from zephon.io.fields import Column, Field
 from zephon.io.formats import jsonl, line_blocks, line_groups
-from zephon.io.formats.zstd_module import zstd
 
-PACKED = {"a.jsonl": bytes, "a.jsonl.gz": gzip.compress, "a.jsonl.zst": zstd.compress}
+PACKED = {"a.jsonl": bytes} | {f"a.jsonl{suffix}": pack for suffix, pack in PACK.items()}
 
 
 @pytest.fixture

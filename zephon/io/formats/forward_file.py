@@ -14,19 +14,14 @@ files are read in turn than a reader holds open. Larger files are better uncompr
 
 from __future__ import annotations
 
-import gzip
 import os
 import threading
-import zlib
 from collections import OrderedDict
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from zephon.io.formats.line_blocks import LineBlocks
-from zephon.io.formats.zstd_module import zstd
+from zephon.io.formats.compressed_text import DamageError, open_text
+from zephon.io.formats.line_blocks import LineBlocks, OpenedText
 from zephon.io.shard import Shard
-
-DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError)
 
 
 class PassedBlocks:
@@ -84,7 +79,7 @@ class ForwardFile:
         self._offsets = blocks.offsets
         self._passed = passed
         self._lock = threading.Lock()
-        self._stream: BinaryIO | None = None
+        self._stream: OpenedText | None = None
         self._next = 0
 
     def block(self, number: int) -> bytes:
@@ -115,34 +110,20 @@ class ForwardFile:
                 self._stream.close()
             self._stream = None
 
-    def _start(self) -> BinaryIO:
+    def _start(self) -> OpenedText:
         self._shard.check_unchanged(self._dataset, os.stat(self._shard.path))
         stream = open_text(Path(self._shard.path))
         stream.read(int(self._offsets[0]))  # a byte order mark
         self._next = 0
         return stream
 
-    def _advance(self, stream: BinaryIO) -> bytes:
+    def _advance(self, stream: OpenedText) -> bytes:
         wanted = int(self._offsets[self._next + 1] - self._offsets[self._next])
         text = stream.read(wanted)
         if len(text) != wanted:
-            raise EOFError(f"block {self._next} has {len(text)} bytes of {wanted}")
+            raise DamageError(f"block {self._next} has {len(text)} bytes of {wanted}")
+        if self._next + 2 == len(self._offsets) and stream.read(1):
+            raise DamageError(f"there is more text behind its {self._offsets[-1]} bytes")
         self._passed.keep(self._shard.path, self._next, text)
         self._next += 1
         return text
-
-
-def open_text(path: Path) -> BinaryIO:
-    """Open a file for reading its decoded text, by its suffix: .gz, .zst, or as it is.
-
-    Several gzip members or zstd frames are one text.
-    """
-    name = path.name.lower()
-    if name.endswith(".gz"):
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    if name.endswith(".zst"):
-        window: dict[int, int] = {
-            zstd.DecompressionParameter.window_log_max: 31
-        }  # files made with --long=31
-        return cast(BinaryIO, zstd.open(path, "rb", options=window))
-    return path.open("rb")

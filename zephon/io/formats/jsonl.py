@@ -1,4 +1,4 @@
-"""JSON lines, plain or compressed with gzip or zstd.
+"""JSON lines, plain or compressed.
 
 A row group is a block of about 1 MiB of whole lines. A bad line spoils its own row only.
 """
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from zephon.errors import DataError, DatasetError
 from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen
+from zephon.io.formats.compressed_text import COMPRESSED, DamageError, codec_of, open_text
 from zephon.io.formats.file_format import FileFormat, told_hash
 from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import (
     GroupReader,
 )
-from zephon.io.formats.forward_file import open_text
 from zephon.io.formats.line_blocks import RowLines, index_lines
 from zephon.io.formats.line_decoder import load_rows
-from zephon.io.formats.line_groups import JsonlGroups, is_compressed, located
+from zephon.io.formats.line_groups import JsonlGroups, located
 from zephon.io.formats.line_layouts import (
     LAYOUT_TYPES,
     LineEntry,
@@ -47,10 +47,10 @@ from zephon.io.values import fields_of
 
 
 class Jsonl(FileFormat):
-    """Files that end in .jsonl, .jsonl.gz or .jsonl.zst."""
+    """Files that end in .jsonl or .ndjson, or in that and .gz, .zst, .bz2 or .xz."""
 
     kind = "jsonl"
-    suffixes = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+    suffixes = tuple(name + end for name in (".jsonl", ".ndjson") for end in ("", *COMPRESSED))
     lists_in = "list"
     pads_objects = False
     entry_type = LineEntry
@@ -64,8 +64,8 @@ class Jsonl(FileFormat):
         look = None if seen is None else partial(_look, seen)
         with located(dataset, path.name):
             status = file_status(dataset, path)
-            if not status.st_size and is_compressed(path.name):
-                raise EOFError("the file has no bytes")
+            if not status.st_size and codec_of(path.name):
+                raise DamageError("the file has no bytes")
             with open_text(path) as stream:
                 blocks = index_lines(stream, look=look)
         if seen is not None:
@@ -84,7 +84,7 @@ class Jsonl(FileFormat):
     def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:
         """Read and decode the whole file once, and tell of its blocks and types."""
         shard = self._counted(dataset, path, SeenTypes(objects=False))
-        extra = {"raw_bytes": shard.decoded_bytes} if is_compressed(path.name) else {}
+        extra = {"raw_bytes": shard.decoded_bytes} if codec_of(path.name) else {}
         return shard, {**extra, **described_blocks(blocks_of(shard))}
 
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
@@ -123,7 +123,7 @@ class Jsonl(FileFormat):
     def resolve(self, entries: Sequence[LineEntry]) -> None:
         """Check sizes and blocks."""
         for position, entry in enumerate(entries):
-            check_blocks(entry, position, compressed=is_compressed(entry.basename))
+            check_blocks(entry, position, compressed=codec_of(entry.basename) is not None)
 
     def from_entry(self, entry: LineEntry, path: str, listed_by: ListedBy) -> Shard | None:
         """Make the shard of an entry that has blocks."""

@@ -29,6 +29,14 @@ class Stream(Protocol):
         ...
 
 
+class OpenedText(Stream, Protocol):
+    """A text that has to be closed."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RowLines:
     """The lines of a text that are rows; arrays of shape [rows], int64.

@@ -13,20 +13,20 @@ import pyarrow as pa
 from zephon.errors import ShardError
 from zephon.io.faults import Faults
 from zephon.io.fields import Column
+from zephon.io.formats.compressed_text import DamageError, codec_of
 from zephon.io.formats.format import (
     DecodedGroup,
     GroupReader,
     columns_batch,
     held_bytes,
 )
-from zephon.io.formats.forward_file import DAMAGE, ForwardFile, PassedBlocks
+from zephon.io.formats.forward_file import ForwardFile, PassedBlocks
 from zephon.io.formats.line_blocks import RowLines, row_lines
 from zephon.io.formats.line_decoder import LineDecoder
 from zephon.io.formats.line_layouts import blocks_of
 from zephon.io.formats.line_rows import LineRows, Place
 from zephon.io.shard import Shard
 
-_COMPRESSED = (".gz", ".zst")
 _FORWARD_FILES = 8  # compressed files that a reader holds open
 _PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
 
@@ -102,7 +102,7 @@ class JsonlGroups(GroupReader):
     def _text(self, shard: int, group: int) -> bytes:
         about = self._shards[shard]
         with located(self._dataset, about.name):
-            if is_compressed(about.name):
+            if codec_of(about.name):
                 return self._forward_file(shard).block(group)
             start, stop = blocks_of(about).offsets[group : group + 2].tolist()
             about.check_written(self._dataset, os.stat(about.path))  # opening a pipe would wait
@@ -126,11 +126,6 @@ class JsonlGroups(GroupReader):
             return self._forward[shard]
 
 
-def is_compressed(name: str) -> bool:
-    """Tell from its name whether a file is compressed."""
-    return name.lower().endswith(_COMPRESSED)
-
-
 @contextmanager
 def located(dataset: str, shard: str) -> Iterator[None]:
     """Name the file in whatever goes wrong while its text is read."""
@@ -138,11 +133,11 @@ def located(dataset: str, shard: str) -> Iterator[None]:
         yield
     except ShardError:
         raise
-    except (*DAMAGE, OSError, UnicodeError) as exc:
+    except (DamageError, OSError, UnicodeError) as exc:
         what = "it cannot be read"
         if isinstance(exc, UnicodeError):
             what = "it is not UTF-8"
-        elif isinstance(exc, DAMAGE):
+        elif isinstance(exc, DamageError):
             what = "it is damaged or cut off"
         raise ShardError(
             f"dataset {dataset!r}, shard {shard!r}: the file must be whole and in UTF-8, but "
