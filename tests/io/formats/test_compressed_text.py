@@ -3,6 +3,7 @@ import gzip
 import io
 import lzma
 import random
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,13 @@ from zephon.io.formats.compressed_text import COMPRESSED, DamageError, open_text
 from zephon.io.formats.zstd_module import zstd
 
 TEXT = b"".join(b'{"n":%d,"x":"%s"}\n' % (n, b"y" * (n % 37)) for n in range(4000))
+
+WRITERS = {
+    ".gz": partial(gzip.GzipFile, "a name", "wb", 1),
+    ".bz2": partial(bz2.BZ2File, mode="wb", compresslevel=1),
+    ".xz": partial(lzma.LZMAFile, mode="wb", check=lzma.CHECK_CRC32, preset=0),
+    ".zst": partial(zstd.ZstdFile, mode="wb", level=-5),
+}
 
 
 @pytest.fixture(params=COMPRESSED)
@@ -135,13 +143,7 @@ def test_a_damaged_byte_is_an_error_or_changes_nothing(read, codec):
 
 def test_what_other_writers_make_is_read(read, codec):
     into = io.BytesIO()
-    writers = {
-        ".gz": lambda: gzip.GzipFile("a name", "wb", 1, into, 0),
-        ".bz2": lambda: bz2.open(into, "wb", 1),
-        ".xz": lambda: lzma.open(into, "wb", check=lzma.CHECK_CRC32, preset=0),
-        ".zst": lambda: zstd.open(into, "wb", level=-5),
-    }
-    with writers[codec]() as file:
+    with WRITERS[codec](into) as file:
         for at in range(0, len(TEXT), 9999):
             file.write(TEXT[at : at + 9999])
             file.flush()

@@ -4,7 +4,8 @@ Read ``format`` and ``file_format`` first: what every format can do. Then a form
 down: ``parquet`` → ``parquet_layouts``, ``parquet_schema``, ``parquet_groups``,
 ``parquet_statistics``, ``arrow_columns``, ``arrow_rows``; ``jsonl`` → ``line_layouts``,
 ``line_blocks``, ``line_types``, ``line_groups``, ``line_decoder``, ``line_columns``,
-``line_rows``, ``forward_file``, ``compressed_text``; ``memory``. To add one: a file, and a line here.
+``line_rows``, ``forward_file``, ``compressed_text``; ``memory``. To add one: a file, and a line
+here.
 """
 
 from __future__ import annotations
