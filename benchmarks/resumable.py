@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.jobs import JOBS, WRAP, Job, bins, parse_arguments
+from benchmarks.jobs import JOBS, WRAP, bins, parse_arguments
+from benchmarks.pairs import PAIRS, run, show_pairs
 from benchmarks.resuming import PACKING, SHUFFLE, Saved, own, public
-from benchmarks.timing import Spread
 
-PAIRS = 15
-MOST = 1.05  # times the processor time of a run without histories
 TIMED = ("token_lists_275", "token_lists_best_fit", "token_lists_shuffle", "text_parquet")
 COUNTED = {
     "wrap": PACKING["wrap"],
@@ -35,17 +32,7 @@ def main() -> None:
         _child()
         return
     arguments = parse_arguments(str(__doc__), rounds=PAIRS)
-    print(
-        f"| job | processor time with histories, times without (must: {MOST}) | s with | s without "
-        "|\n|---|---|---|---|"
-    )
-    for name in TIMED:
-        found: dict[str, list[float]] = {"with": [], "without": []}
-        for _ in range(arguments.rounds):
-            for kind, seconds in found.items():
-                run = own("resumable", arguments.corpus, "--run", name, kind)
-                seconds.append(run["seconds"])
-        print(line(JOBS[name].title, found), flush=True)
+    show_pairs("resumable", "histories", TIMED, arguments.corpus, arguments.rounds)
     print(
         "\n| job | tokens | not delivered by Zephon | not delivered by public 0.2.0, chunk_size "
         f"{CHUNKS[0]:,} | {CHUNKS[1]:,} |\n|---|---|---|---|---|"
@@ -57,39 +44,6 @@ def main() -> None:
             theirs = public(arguments.corpus, saved, "count", chunk_size=size)
             cells.append("" if theirs is None else f"{ours['tokens'] - theirs['tokens']:,}")
         print(f"| {saved.title} | {' | '.join(cells)} |", flush=True)
-
-
-def line(title: str, seconds: Mapping[str, Sequence[float]]) -> str:
-    """Lay out the pairs of one job, as one line of the table."""
-    pairs = zip(seconds["with"], seconds["without"], strict=True)
-    ratios = sorted(one / other for one, other in pairs)
-    least, most = interval(ratios)
-    median = Spread.of(ratios).median
-    cells = (
-        f"{median:.3f} [{least:.3f} to {most:.3f}]",
-        *(str(Spread.of(seconds[kind])) for kind in ("with", "without")),
-    )
-    return f"| {title} | {' | '.join(cells)} |"
-
-
-def interval(ordered: Sequence[float]) -> tuple[float, float]:
-    """Give the 95 % interval of the median of some figures, in order, by their ranks.
-
-    Source:
-        The number of figures below the median is binomial; the ranks are the outermost between
-        which it lies in 95 of 100 cases. 15 figures: the fourth and the twelfth.
-
-    >>> interval(range(1, 16))
-    (4, 12)
-    """
-    count = len(ordered)
-    below, share, rank = 0.0, 0.5**count, 0
-    while below + share <= 0.025 and rank < count // 2:
-        below += share
-        rank += 1
-        share *= (count - rank + 1) / rank
-    rank = max(rank - 1, 0)
-    return ordered[rank], ordered[count - 1 - rank]
 
 
 def told(found: Mapping[str, Any]) -> str:
@@ -124,20 +78,6 @@ def leave_out_histories() -> None:
         for name, function in calls.items():
             assert callable(getattr(kind, name)), name
             setattr(kind, name, function)
-
-
-def run(job: Job, corpus: Path) -> dict[str, Any]:
-    """Run a job to its end.
-
-    Returns:
-        Processor seconds of this process, imports not counted, and how many tokens were given.
-    """
-    from benchmarks.ours import batches, described
-
-    begin, tokens = time.process_time(), 0
-    for batch in batches(described(job, corpus)):
-        tokens += batch.to_training(return_labels=True)["input_ids"].numel()
-    return {"seconds": time.process_time() - begin, "tokens": tokens}
 
 
 def counted(saved: Saved, corpus: Path) -> dict[str, Any]:
