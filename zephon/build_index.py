@@ -33,14 +33,13 @@ from zephon.errors import DatasetError, NotYetError, PlanError, ZephonError, nea
 from zephon.io.atomic import written_atomically
 from zephon.io.catalog import CATALOG, Catalog, write_catalog, write_shards
 from zephon.io.each_file import each_file
+from zephon.io.formats.registering import FILE_FORMATS
 from zephon.io.index import FORMAT_VERSION, INDEXES, Index, UnusableIndex, read_index
-from zephon.io.listing import list_directory
 from zephon.io.location import file_to_write, local_directory, path_text, refuse_remote
 from zephon.io.opening import (
-    FILE_FORMATS,
-    SUFFIXES,
     Opened,
     count_files,
+    list_files,
     open_index,
     opened,
 )
@@ -88,7 +87,7 @@ def build_index(
     name, directory = _directory(call, dataset_dir)
     known = FILE_FORMATS[_checked_format(call, format_name)]
     target = _target(call, name, directory, output_path, INDEXES[0])
-    files = list_directory(name, directory, SUFFIXES, known.kind).files
+    files = list_files(name, directory, known.kind).files
     each = _each_file(call, progress, max_workers)
     found = list(each(known.indexed, name, directory, files))
     shards = [shard for shard, _, _ in found]
@@ -107,7 +106,7 @@ def build_index(
     _write_index(target, entries)
     if output_path is None and (directory / CATALOG).is_file():
         table = Shards.of(shards, directory=str(directory), layouts=known.layouts(shards))
-        _write_catalog(directory / CATALOG, opened(name, known.kind, table, ()))
+        _write_catalog(directory / CATALOG, opened(name, known, table, ()))
     return str(target)
 
 
@@ -167,7 +166,7 @@ def format_of_files(dataset_dir: str | os.PathLike[str]) -> str:
         DatasetError: there is no data, or of several formats.
     """
     name, directory = _directory("format_of_files", dataset_dir)
-    return list_directory(name, directory, SUFFIXES, None).kind
+    return list_files(name, directory, None).kind
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -239,7 +238,7 @@ def _is_fresh(name: str, directory: Path, index: Index) -> bool:
     """Tell whether an index names every data file, with its size, and is not older than any."""
     written = (directory / index.file).stat().st_mtime_ns
     sizes = {entry.basename: entry.bytes for entry in index.entries}
-    files = list_directory(name, directory, SUFFIXES, index.kind).files
+    files = list_files(name, directory, index.kind).files
     if not sizes.keys() >= set(files):
         return False
     for file, size in sizes.items():
@@ -257,7 +256,9 @@ def _write_index(target: Path, entries: Sequence[dict[str, Any]]) -> None:
 
 
 def _write_catalog(target: Path, found: Opened) -> None:
-    write_shards(target, Catalog(found.kind, found.shards, found.fields, found.fields_complete))
+    write_shards(
+        target, Catalog(found.format.kind, found.shards, found.fields, found.fields_complete)
+    )
 
 
 if __name__ == "__main__":

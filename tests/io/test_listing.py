@@ -43,7 +43,7 @@ def test_only_data_is_read_and_the_rest_is_listed_with_its_reason(listed):
         "lang=en: a directory; only direct children are read",
         "notes.md: not data",
         "x.crc: a checksum",
-        "z.json: not JSON lines by its name; rename it if it holds one object a line",
+        "z.json: not JSON lines by its name; fmt='jsonl' reads it if it holds one object a line",
         "z.vortex: Vortex is not read yet",
     )
 
@@ -128,3 +128,31 @@ def test_a_path_must_be_text(path):
 def test_a_format_must_be_a_word(tmp_path):
     with pytest.raises(DatasetError, match="Unknown format kind"):
         Dataset.from_path("odd", str(tmp_path), fmt=["jsonl"])
+
+
+def test_json_lines_by_another_name_are_read_when_the_format_is_named(tmp_path):
+    for name, text in (("a.json", '{"n": 1}\n{"n": 2}\n'), ("b.json", '{"n": 3}\n')):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(DatasetError, match=r"'a.json' .*fmt='jsonl'"):
+        Dataset.from_path("d", tmp_path)
+    dataset = Dataset.from_path("d", tmp_path, fmt="jsonl")
+    assert dataset.shards.names.to_pylist() == ["a.json", "b.json"]
+    assert dataset.total() == 3
+    (tmp_path / "c.jsonl").write_text('{"n": 4}\n')
+    dataset = Dataset.from_path("d", tmp_path, fmt="jsonl")
+    assert dataset.shards.names.to_pylist() == ["c.jsonl"]
+
+
+def test_files_that_give_way_are_data_only_alone_or_by_name(tmp_path):
+    suffixes = {**SUFFIXES, "csv": (".csv",), "tar": (".tar",)}
+    (tmp_path / "a.csv").touch()
+    assert list_directory("d", tmp_path, suffixes, None, yielding={"csv", "tar"}).kind == "csv"
+    (tmp_path / "b.parquet").touch()
+    listing = list_directory("d", tmp_path, suffixes, None, yielding={"csv", "tar"})
+    assert (listing.kind, listing.files) == ("parquet", ("b.parquet",))
+    assert listing.passed_over == ("a.csv: csv; pass fmt='csv' to read it",)
+    assert list_directory("d", tmp_path, suffixes, "csv", yielding={"csv"}).files == ("a.csv",)
+    (tmp_path / "b.parquet").unlink()
+    (tmp_path / "c.tar").touch()
+    with pytest.raises(DatasetError, match=r"one format, got csv .* and tar "):
+        list_directory("d", tmp_path, suffixes, None, yielding={"csv", "tar"})

@@ -20,7 +20,6 @@ from zephon.exec.runners import InlineRunner, Runner
 from zephon.exec.segment import Segment
 from zephon.io.dataset import Dataset
 from zephon.io.fields import Column
-from zephon.io.formats import FORMATS
 from zephon.io.group_cache import GroupCache
 from zephon.io.reader import RowReader
 from zephon.planner import physical
@@ -88,7 +87,7 @@ class RowCount(ChoosingCount, ABC):
     def group_bytes(self, dataset: str, shard: int) -> NDArray[np.int64] | None:
         """Give the decoded bytes of a shard's row groups, shape [groups]; None if unknown."""
         data = self._datasets[dataset][1]
-        return FORMATS[data.kind].group_bytes(data.shards[shard])
+        return data.format.group_bytes(data.shards[shard])
 
     def _apart(
         self, dataset: str, shards: NDArray[np.int64], rows: NDArray[np.int64]

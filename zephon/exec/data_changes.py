@@ -38,8 +38,11 @@ def data_changes(
         found: how shards differ; None: by name, rows and bytes alone.
     """
     owner = f"data of {name!r}"
-    for path, was, now in differences(_types(saved), _types(current), "schema"):
+    for path, was, now in differences(_told(saved, "types"), _told(current, "types"), "schema"):
         yield Change(part_of(owner, path), was, now, None, "declare the types of then")
+    before, after = (_told(each, "format_options") or {} for each in (saved, current))
+    for path, was, now in differences(before, after, "format_options"):
+        yield Change(part_of(owner, path), was, now, None, "pass the options of then")
     if found is None:
         found = data_change(*(Manifest.read(name, each, {}) for each in (saved, current)))
     if found.untold:
@@ -73,14 +76,14 @@ def _size(rows: int, size: int) -> str:
     return f"{rows:,} row{'' if rows == 1 else 's'} of {size:,} bytes"
 
 
-def _types(manifest: Recorded) -> Any:
-    return manifest.get("types") if isinstance(manifest, Mapping) else None
+def _told(manifest: Recorded, what: str) -> Any:
+    return manifest.get(what) if isinstance(manifest, Mapping) else None
 
 
 def _summed(manifest: Recorded) -> dict[str, Any]:
     shards = shards_of(manifest)
     if shards is None and isinstance(manifest, Mapping):
-        return without(manifest, ["types"])
+        return without(manifest, ["types", "format_options"])
     return {"shards": len(shards or ())}
 
 

@@ -194,7 +194,7 @@ def write_catalog(
                 (ParquetLayout(schema or pa.schema([])),), np.zeros(len(told), np.int32)
             ),
         )
-        check_columns(shards, known.suffixes)
+        check_columns(shards, known.suffixes + known.further_suffixes)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as exc:
         raise DatasetError(f"write_catalog: {exc}; write what the files hold") from exc
     fields, complete = known.fields(target.parent.name, shards)
@@ -244,6 +244,6 @@ def _catalog(
         listed_by=listed_by,
         **{name: batch.column(name).to_numpy() for name in _TOLD if name in types},
     )
-    check_columns(shards, known.suffixes)
+    check_columns(shards, known.suffixes + known.further_suffixes)
     fields = tuple(Field(name, kind) for name, kind in about["fields"])
     return Catalog(about["kind"], shards, fields, about["fields_complete"] is True)

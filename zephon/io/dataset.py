@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from zephon.io.counted import Counted
 from zephon.io.field_types import FieldTypes, FoundType
 from zephon.io.fields import Column, Field, Seen
-from zephon.io.formats import FORMATS
+from zephon.io.formats import FORMATS, register
 from zephon.io.formats.arrow_columns import kind_of_type
-from zephon.io.formats.jsonl import Jsonl
+from zephon.io.formats.format import Format
 from zephon.io.formats.memory import Memory, in_memory_shard
 from zephon.io.in_memory import InMemoryShard, check_shards
 from zephon.io.location import check_name, local_directory
-from zephon.io.opening import check_format, open_directory
+from zephon.io.opening import check_format, formats_with, open_directory
 from zephon.io.recorded import recorded_manifest
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
@@ -40,7 +40,7 @@ class Dataset(Counted):
     """A descriptor of a dataset; make one with ``from_path`` or ``from_dict``.
 
     name: how mixtures, checkpoints and messages call it.
-    kind: "parquet", "jsonl" or "in_memory".
+    kind: the format, such as "parquet" or "jsonl"; or "in_memory".
     path: the absolute directory; None for rows in memory.
     shards: in bytewise order of their names; for rows in memory, ascending by key.
     passed_over: entries of the directory that are not read, each with the reason.
@@ -49,6 +49,7 @@ class Dataset(Counted):
     fields_complete: True if every row is known to have all those fields and no other; False if
         only some rows were looked at, or shards differ.
     declared: what the user said of the types of fields, by name.
+    format: what reads the shards, with its options; None: that of the kind.
     types: of all fields, found when somebody asks.
 
     >>> dataset = Dataset.from_dict("toy", {7: InMemoryShard([{"text": "a"}, {"text": "b"}])})
@@ -67,11 +68,16 @@ class Dataset(Counted):
     seen_fields: tuple[Field, ...] = field(default=(), compare=False)
     fields_complete: bool = field(default=False, compare=False)
     declared: tuple[tuple[str, pa.DataType], ...] = ()
+    format: Format = None  # type: ignore[assignment]  # never None once it is made
     types: FieldTypes = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        find = partial(FORMATS[self.kind].types, self.name, self.shards)
+        if self.format is None:
+            object.__setattr__(self, "format", FORMATS[self.kind])
+        elif self.kind not in FORMATS:  # in a process that the dataset was sent to
+            register(type(self.format)())
+        find = partial(self.format.types, self.name, self.shards)
         types = FieldTypes(find, self.declared, self._unknown_type())
         object.__setattr__(self, "types", types)
 
@@ -83,8 +89,9 @@ class Dataset(Counted):
         *,
         fmt: str | None = None,
         schema: Mapping[str, Any] | pa.Schema | None = None,
+        format_options: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Open a local directory of Parquet or JSONL files.
+        """Open a local directory of data files of one format.
 
         Rows are counted by the first of these that is there: ``_catalog.arrow``, ``index.json``,
         ``_index.json``, the files themselves. One that cannot be right is passed by with a
@@ -94,18 +101,20 @@ class Dataset(Counted):
         Args:
             name: usable as one part of a path.
             path: the directory; only its direct children are read.
-            fmt: "parquet" or "jsonl"; None decides by the index, or by the files' suffixes.
+            fmt: "parquet", "jsonl" or another format (``zephon.io.formats``); None decides by the
+                index, or by the files' suffixes.
             schema: types of fields, as expressions see them, by name; "a.b" is field b inside the
                 object a. A type is one of Arrow, Polars or Python, or a name such as "list<int64>".
                 For JSONL, it is what values must be, without any conversion but from integers to
                 the same floats. For Parquet, it wins over the type that joins all shards. A value
                 that does not fit is an error of its row; null and no value are both null. A
                 ``RuntimeWarning`` names fields that neither the first rows nor an index have.
+            format_options: how files are to be read, for formats that have options, by name.
 
         Raises:
             DatasetNotFoundError: nothing lies at the path.
-            DatasetError: a wrong name, format or schema, no data file, files of two formats, or a
-                file that the index names is not there.
+            DatasetError: a wrong name, format, option or schema, no data file, files of two
+                formats, or a file that the index names is not there.
             NotYetError: a store or a format that is documented but not there yet.
             ShardError: a data file cannot be read, or is not what the index says.
         """
@@ -113,16 +122,18 @@ class Dataset(Counted):
         check_format(name, fmt)
         declared = declared_types(name, schema)
         directory = local_directory(name, path)
-        opened = open_directory(name, directory, fmt)
+        formats = formats_with(name, fmt, format_options)
+        opened = open_directory(name, directory, fmt, formats)
         made = cls(
             name=name,
-            kind=opened.kind,
+            kind=opened.format.kind,
             path=str(directory),
             shards=opened.shards,
             passed_over=opened.passed_over,
             seen_fields=opened.fields,
             fields_complete=opened.fields_complete,
-            declared=_checked(name, opened.kind, opened.shards, declared),
+            declared=_checked(name, opened.format, opened.shards, declared),
+            format=opened.format,
         )
         made._warn_of_unseen()
         return made
@@ -159,7 +170,7 @@ class Dataset(Counted):
             shard_ids=tuple(keys),
             seen_fields=fields,
             fields_complete=complete,
-            declared=_checked(name, Memory.kind, described, declared_types(name, schema)),
+            declared=_checked(name, FORMATS[Memory.kind], described, declared_types(name, schema)),
         )
         made._warn_of_unseen()
         return made
@@ -226,16 +237,16 @@ class Dataset(Counted):
         Raises:
             ShardError: the shard cannot be read.
         """
-        return FORMATS[self.kind].first_lists(self.name, self.shards, names)
+        return self.format.first_lists(self.name, self.shards, names)
 
     def held_in(self, name: str) -> str:
         """Say what rows hold the numbers of a field in: "list", "tuple", "np" or "pt"."""
-        everywhere = FORMATS[self.kind].lists_in
+        everywhere = self.format.lists_in
         return self.first_lists([name])[name].container if everywhere is None else everywhere
 
     def recorded_manifest(self) -> list[Any] | dict[str, Any]:
         """What a checkpoint says of the data, as JSON values."""
-        return recorded_manifest(self.shards, self.declared_types)
+        return recorded_manifest(self.shards, self.declared_types, self.format.said_options())
 
     def __repr__(self) -> str:
         plural = "" if len(self.shards) == 1 else "s"
@@ -252,7 +263,7 @@ class Dataset(Counted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = (self.name, self.kind, self.path, self.shards, self.passed_over, self.shard_ids)
-        return Dataset, (*made, self.seen_fields, self.fields_complete, self.declared)
+        return Dataset, (*made, self.seen_fields, self.fields_complete, self.declared, self.format)
 
     def _warn_of_unseen(self) -> None:
         names = [name for name, _ in self.declared]
@@ -261,10 +272,10 @@ class Dataset(Counted):
 
     def _indexed(self) -> Mapping[str, FoundType]:
         """Give the fields that an index tells of; nothing where rows or footers tell of them."""
-        return self.types.found() if self.kind == Jsonl.kind else {}
+        return self.types.found() if self.format.types_indexed else {}
 
     def _unknown_type(self) -> str:
-        if self.kind != Jsonl.kind:
+        if not self.format.types_indexed:
             return "no row has it"
         return (
             "nobody has looked at all its values; pass schema= to Dataset.from_path, or run "
@@ -273,8 +284,8 @@ class Dataset(Counted):
 
 
 def _checked(
-    name: str, kind: str, shards: Shards, declared: tuple[tuple[str, pa.DataType], ...]
+    name: str, known: Format, shards: Shards, declared: tuple[tuple[str, pa.DataType], ...]
 ) -> tuple[tuple[str, pa.DataType], ...]:
     columns = [Column(path, "any", values=dtype) for path, dtype in declared]
-    FORMATS[kind].check_declared(name, shards, columns)
+    known.check_declared(name, shards, columns)
     return declared

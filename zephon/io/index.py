@@ -78,14 +78,14 @@ def read_index(
         raise UnusableIndex(path.name, f"it cannot be read: {exc}") from exc
     top = _decoded(content, dict[str, msgspec.Raw], path.name)
     shards = _decoded(top.get("shards", b"null"), list[msgspec.Raw], path.name) if top else None
-    kind = _kind(path.name, top, shards, formats["jsonl"].suffixes)
+    kind = _kind(path.name, top, shards, formats)
     if fmt is not None and kind != fmt:
         return None
     if kind is None:
         raise DatasetError(
             f"dataset {dataset!r}: Invalid index format: {str(path)!r} must be an object that "
             f"lists 'shards', or 'config' and 'chunks', and it is other JSON; move it elsewhere, "
-            f"or pass fmt='parquet' or fmt='jsonl'"
+            f"or pass fmt="
         )
     if kind not in formats:
         raise NotYetError(
@@ -108,7 +108,7 @@ def _kind(
     file: str,
     top: dict[str, msgspec.Raw] | None,
     shards: list[msgspec.Raw] | None,
-    lines: tuple[str, ...],
+    formats: Mapping[str, FileFormat],
 ) -> str | None:
     """Name the format of an index by its shape; None if it has no known one."""
     if top is not None and "config" in top and "chunks" in top:
@@ -123,8 +123,14 @@ def _kind(
     name = (_either(first.get("basename", b"null"), str) or "").lower()
     if "row_groups" in extra:
         return "parquet"
-    if name.endswith(lines):
-        return "jsonl"
+    told = _either(extra.get("format", b"null"), str)
+    if told is not None:
+        return told
+    by_suffix = [
+        kind for kind, known in formats.items() if known.suffixes and name.endswith(known.suffixes)
+    ]
+    if by_suffix:
+        return by_suffix[0]
     if ours and name.endswith(".vortex"):
         return "vortex"
     if not ours:
@@ -145,7 +151,7 @@ def _entries(
         raise _first_problem(file, shards, known) from None
     seen: set[str] = set()
     for position, entry in enumerate(entries):
-        why = file_name_problem(entry.basename, known.suffixes)
+        why = file_name_problem(entry.basename, known.suffixes + known.further_suffixes)
         if why is None and entry.basename in seen:
             why = "an earlier entry has the same name"
         if why is not None:

@@ -23,9 +23,7 @@ _NOT_YET = {
     ".lance": "Lance is not read yet",
     ".mds": "MDS is not read yet",
     ".mds.zstd": "MDS is not read yet",
-    ".json": "not JSON lines by its name; rename it if it holds one object a line",
-    ".txt": "not data; plain text has no rows",
-    ".csv": "not data; CSV is not read",
+    ".json": "not JSON lines by its name; fmt='jsonl' reads it if it holds one object a line",
 }
 
 
@@ -44,7 +42,13 @@ class Listing:
 
 
 def list_directory(
-    name: str, directory: Path, suffixes: Mapping[str, Collection[str]], fmt: str | None
+    name: str,
+    directory: Path,
+    suffixes: Mapping[str, Collection[str]],
+    fmt: str | None,
+    *,
+    further: Collection[str] = (),
+    yielding: Collection[str] = (),
 ) -> Listing:
     """List a directory and decide its format.
 
@@ -53,6 +57,8 @@ def list_directory(
         directory: an existing local directory.
         suffixes: file suffixes of each known format.
         fmt: the one format to read; None decides by the files.
+        further: suffixes that count as those of ``fmt`` where no file has one of these.
+        yielding: formats whose files are no data beside those of other formats, without ``fmt``.
 
     Raises:
         DatasetError: no data file, or data files of several formats.
@@ -66,12 +72,18 @@ def list_directory(
             reasons[entry.name] = reason or _unknown(entry.name)
         else:
             found.setdefault(kind, []).append(entry.name)
+    if fmt is not None and fmt not in found and further:
+        _take_further(found, reasons, fmt, tuple(further))
+    if fmt is None and found.keys() - yielding:
+        for other in found.keys() & yielding:
+            reasons |= dict.fromkeys(found.pop(other), f"{other}; pass fmt={other!r} to read it")
     if fmt is None and len(found) > 1:
         raise DatasetError(_mixed(name, directory, found))
     kind = fmt or next(iter(found), None)
     if kind is None or kind not in found:
         everything = reasons | _others(found, fmt)
-        raise DatasetError(_nothing(name, directory, fmt, suffixes, everything))
+        wanted = {**suffixes, fmt: (*suffixes.get(fmt, ()), *further)} if fmt else suffixes
+        raise DatasetError(_nothing(name, directory, fmt, wanted, everything))
     reasons |= _others(found, fmt)
     for file in found[kind]:
         if not file.isprintable() and any("\udc80" <= sign <= "\udcff" for sign in file):
@@ -155,6 +167,23 @@ def _kind(file: str, suffixes: Mapping[str, Collection[str]]) -> str | None:
         if lowered.endswith(tuple(endings)):
             return kind
     return None
+
+
+def _take_further(
+    found: dict[str, list[str]], reasons: dict[str, str], fmt: str, further: tuple[str, ...]
+) -> None:
+    """Count files as data that are so only because a format was named, and none has its suffix."""
+    named = [file for file, why in reasons.items() if why == _unknown(file)]
+    named += [file for files in found.values() for file in files]
+    taken = sorted((f for f in named if f.lower().endswith(further)), key=os.fsencode)
+    for file in taken:
+        reasons.pop(file, None)
+    for files in found.values():
+        files[:] = [file for file in files if not file.lower().endswith(further)]
+    for kind in [kind for kind, files in found.items() if not files]:
+        del found[kind]
+    if taken:
+        found[fmt] = taken
 
 
 def _unknown(file: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,31 +17,29 @@ from zephon.errors import DatasetError, NotYetError, nearest
 from zephon.io.catalog import CATALOG, UnusableCatalog, read_catalog
 from zephon.io.each_file import each_file
 from zephon.io.fields import Field
-from zephon.io.formats import FORMATS
 from zephon.io.formats.file_format import Entry, FileFormat
+from zephon.io.formats.registering import FILE_FORMATS, suffixes_by_kind, yielding_kinds
 from zephon.io.index import Index, UnusableIndex, read_index
-from zephon.io.listing import list_beside, list_directory
+from zephon.io.listing import Listing, list_beside, list_directory
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
 
 _NOT_YET = ("lance", "litdata", "mds", "vortex")
 
-FILE_FORMATS = {kind: known for kind, known in FORMATS.items() if isinstance(known, FileFormat)}
-"""The formats that ``fmt`` may name."""
 
 MANY_FILES = 64
 """From so many on, whoever opens a directory without an index is told of it, once."""
 
 EachFile = Callable[[Callable[[str, Path], Shard], str, Path, Sequence[str]], Iterator[Shard]]
-
-SUFFIXES = {kind: known.suffixes for kind, known in FILE_FORMATS.items()}
+Formats = Mapping[str, FileFormat]
+"""Formats by name, with the options that the user gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     """What is known of a directory; its names are those of ``Dataset``."""
 
-    kind: str
+    format: FileFormat
     shards: Shards
     passed_over: tuple[str, ...]
     fields: tuple[Field, ...]
@@ -64,17 +62,66 @@ def check_format(name: str, fmt: str | None) -> None:
         )
     raise DatasetError(
         f"dataset {name!r}: Unknown format kind {fmt!r}; "
-        f"{nearest(str(fmt), [*FILE_FORMATS, *_NOT_YET])}"
+        f"{nearest(str(fmt), [*FILE_FORMATS, *_NOT_YET])}; a format of your own is known once "
+        f"zephon.io.formats.register was called with it"
     )
 
 
-def open_directory(name: str, directory: Path, fmt: str | None) -> Opened:
+def formats_with(name: str, fmt: str | None, options: object) -> Formats:
+    """Give the formats that a directory may be of, with the options of the user.
+
+    Args:
+        name: of the dataset, for messages.
+        fmt: the one format to read; None: any that has all the options.
+        options: a mapping, or None.
+
+    Raises:
+        DatasetError: no format has such options, or not such values.
+    """
+    if options is None:
+        return FILE_FORMATS
+    having = {kind: each for kind, each in FILE_FORMATS.items() if each.option_defaults}
+    if not isinstance(options, Mapping):
+        raise DatasetError(
+            f"dataset {name!r}: format_options must be a dict of options by name, got {options!r}; "
+            f"{_told_options(having)}"
+        )
+    if fmt is not None:
+        return {**FILE_FORMATS, fmt: FILE_FORMATS[fmt].configured(name, options)}
+    able = {
+        kind: each for kind, each in having.items() if options.keys() <= each.option_defaults.keys()
+    }
+    if not able:
+        raise DatasetError(
+            f"dataset {name!r}: format_options must be those of one format, got "
+            f"{dict(options)!r}; {_told_options(having)}"
+        )
+    return {kind: each.configured(name, options) for kind, each in able.items()}
+
+
+def _told_options(formats: Formats) -> str:
+    told = [f"{kind} ({', '.join(each.option_defaults)})" for kind, each in formats.items()]
+    return f"those that have some are {', '.join(told)}" if told else "no format has any"
+
+
+def list_files(name: str, directory: Path, fmt: str | None) -> Listing:
+    """List the data files of a directory, as ``list_directory``, by the formats that are known."""
+    further = FILE_FORMATS[fmt].further_suffixes if fmt in FILE_FORMATS else ()
+    return list_directory(
+        name, directory, suffixes_by_kind(), fmt, further=further, yielding=yielding_kinds()
+    )
+
+
+def open_directory(
+    name: str, directory: Path, fmt: str | None, formats: Formats = FILE_FORMATS
+) -> Opened:
     """Find the shards of a directory.
 
     Args:
         name: of the dataset, for messages.
         directory: an existing local directory.
         fmt: the one format to read; None decides by the catalogue, the index, or the files.
+        formats: those that can be read, with their options.
 
     Raises:
         DatasetError: there is no data, the index names a file that is not there, or the catalogue
@@ -83,26 +130,26 @@ def open_directory(name: str, directory: Path, fmt: str | None) -> Opened:
         ShardError: a file cannot be read, or is not what the index says.
     """
     try:
-        catalog = read_catalog(name, directory, FILE_FORMATS, fmt)
+        catalog = read_catalog(name, directory, formats, fmt)
     except UnusableCatalog as exc:
         _warn(name, directory / CATALOG, exc, "the index or the files are", "index --catalog")
         catalog = None
     if catalog is not None:
         return Opened(
-            kind=catalog.kind,
+            format=formats[catalog.kind],
             shards=catalog.shards,
             passed_over=(),
             fields=catalog.fields,
             fields_complete=catalog.fields_complete,
         )
     try:
-        index = read_index(name, directory, FILE_FORMATS, fmt)
+        index = read_index(name, directory, formats, fmt)
     except UnusableIndex as exc:
         _warn(name, directory / exc.file, exc, "the files are", "index")
-        return count_files(name, directory, fmt)
+        return count_files(name, directory, fmt, formats=formats)
     if index is not None:
-        return open_index(name, directory, index)
-    found = count_files(name, directory, fmt)
+        return open_index(name, directory, index, formats)
+    found = count_files(name, directory, fmt, formats=formats)
     _suggest_index(name, directory, len(found.shards))
     return found
 
@@ -114,6 +161,7 @@ def count_files(
     each: EachFile | None = None,
     *,
     whole: bool = False,
+    formats: Formats = FILE_FORMATS,
 ) -> Opened:
     """Look at every file of a directory.
 
@@ -123,30 +171,41 @@ def count_files(
         fmt: the one format to read; None decides by the files.
         each: looks at files as ``each_file`` does; None is that.
         whole: look for all that an index tells, such as types of JSONL; not as fast.
+        formats: those that can be read, with their options.
 
     Raises:
         DatasetError: there is no data, or of several formats.
         ShardError: a file cannot be read.
     """
-    listing = list_directory(name, directory, SUFFIXES, fmt)
-    known = FILE_FORMATS[listing.kind]
+    listing = list_files(name, directory, fmt)
+    known = _one_of(name, formats, listing.kind)
     look = known.described if whole else known.count
     each = each or partial(each_file, quickly=known.counts_quickly and not whole)
     counted = list(each(look, name, directory, listing.files))
     shards = Shards.of(counted, directory=str(directory), layouts=known.layouts(counted))
-    return opened(name, listing.kind, shards, listing.passed_over)
+    return opened(name, known, shards, listing.passed_over)
 
 
-def open_index(name: str, directory: Path, index: Index) -> Opened:
+def _one_of(name: str, formats: Formats, kind: str) -> FileFormat:
+    if kind in formats:
+        return formats[kind]
+    options = dict(next(iter(formats.values())).options)
+    raise DatasetError(
+        f"dataset {name!r}: format_options must be those of the format of the files, {kind}, got "
+        f"{options!r}, which are those of {' or '.join(formats)}; leave them out, or pass fmt="
+    )
+
+
+def open_index(name: str, directory: Path, index: Index, formats: Formats = FILE_FORMATS) -> Opened:
     """Take an index's word for a directory's files; those of which it says too little are read.
 
     Raises:
         DatasetError: a file that it names is not there, or is a directory.
         ShardError: a file that was read is not what the index says.
     """
-    known, entries = FILE_FORMATS[index.kind], index.entries
+    known, entries = formats[index.kind], index.entries
     named = [entry.basename for entry in entries]
-    missing, passed_over = list_beside(name, directory, SUFFIXES, named, index.file)
+    missing, passed_over = list_beside(name, directory, suffixes_by_kind(), named, index.file)
     if missing:
         what = ", a directory," if (directory / missing[0]).is_dir() else ""
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -167,7 +226,7 @@ def open_index(name: str, directory: Path, index: Index) -> Opened:
         told[place] = _as_told(name, shard, entries[place], listed_by)
     found = [shard for shard in told if shard is not None]
     shards = Shards.of(found, directory=folder, layouts=known.layouts(found), listed_by=listed_by)
-    return opened(name, index.kind, shards, passed_over)
+    return opened(name, known, shards, passed_over)
 
 
 def _as_told(name: str, shard: Shard, entry: Entry[Any], listed_by: ListedBy) -> Shard:
@@ -180,11 +239,15 @@ def _as_told(name: str, shard: Shard, entry: Entry[Any], listed_by: ListedBy) ->
     return told
 
 
-def opened(name: str, kind: str, shards: Shards, passed_over: tuple[str, ...]) -> Opened:
+def opened(name: str, known: FileFormat, shards: Shards, passed_over: tuple[str, ...]) -> Opened:
     """Add the fields to what is known."""
-    fields, complete = FILE_FORMATS[kind].fields(name, shards)
+    fields, complete = known.fields(name, shards)
     return Opened(
-        kind=kind, shards=shards, passed_over=passed_over, fields=fields, fields_complete=complete
+        format=known,
+        shards=shards,
+        passed_over=passed_over,
+        fields=fields,
+        fields_complete=complete,
     )
 
 

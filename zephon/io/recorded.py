@@ -11,17 +11,23 @@ RECORDED_SHARDS = 4096
 """Of up to so many shards a checkpoint tells one by one."""
 
 
-def recorded_manifest(shards: Shards, types: Mapping[str, str]) -> list[Any] | dict[str, Any]:
+def recorded_manifest(
+    shards: Shards, types: Mapping[str, str], options: Mapping[str, Any]
+) -> list[Any] | dict[str, Any]:
     """Give what a checkpoint says of a dataset, as JSON values.
 
     Name, rows and bytes of each shard; above 4,096 shards, how many they are, their rows and bytes,
-    and the digest of all names, rows and bytes. Beside it, types that were declared.
+    and the digest of all names, rows and bytes. Beside it, types that were
+    declared, and options of the format that were given.
 
     Args:
         shards: of the dataset.
         types: those declared, in words, by field.
+        options: those of the format that are not its defaults.
     """
-    declared = {"types": dict(types)} if types else {}
+    declared: dict[str, Any] = {"types": dict(types)} if types else {}
+    if options:
+        declared["format_options"] = dict(options)
     if len(shards) <= RECORDED_SHARDS:
         told = [list(shard) for shard in shards.manifest()]
         return {"shards": told, **declared} if declared else told

@@ -21,9 +21,7 @@ from zephon.io.dataset import Dataset
 from zephon.io.excluded_groups import ExcludedGroups
 from zephon.io.faults import unknown_parts
 from zephon.io.fields import TEXT, Column
-from zephon.io.formats import FORMATS
 from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch, held_bytes
-from zephon.io.formats.parquet import Parquet
 from zephon.io.gather import joined, picked
 from zephon.io.kept_group import KeptGroup, Trial, evaluated
 from zephon.io.offsets import indices_of
@@ -66,7 +64,7 @@ class FilteredGroups:
         others = columns + tuple(column for column in frame if column not in tested)
         self._tested = tuple(self._columns.index(column) for column in tested)
         self._others = tuple(self._columns.index(column) for column in others)
-        self._at_once = dataset.kind != Parquet.kind or _meet(tested, columns)
+        self._at_once = not dataset.format.columns_apart or _meet(tested, columns)
         self._first = group_reader(dataset, tested, payload=False)
         alone = [RowFilter([predicate]) for predicate in filter(cannot_raise, keep.predicates)]
         self._excluded = ExcludedGroups(alone, self._first, dataset.group_counts())
@@ -169,7 +167,7 @@ def group_reader(dataset: Dataset, columns: tuple[Column, ...], *, payload: bool
     Raises:
         DatasetError: a shard lacks a column, or has it in another type.
     """
-    return FORMATS[dataset.kind].reader(dataset.name, dataset.shards, columns, payload=payload)
+    return dataset.format.reader(dataset.name, dataset.shards, columns, payload=payload)
 
 
 def _tested(keep: RowFilter, frame: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -22,7 +22,7 @@ def fetch_node(source: WorkSource) -> Fetch:
                 bytes=int(c.dataset.raw_bytes().sum()),
                 fields=c.dataset.fields(),
                 fields_complete=c.dataset.fields_complete,
-                all_named=c.dataset.kind == "parquet",
+                all_named=c.dataset.format.names_all_fields,
                 passed_over=tuple(c.dataset.passed_over),
             )
             for c in read.values()

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.exec.source_facts import SourceFacts
-from zephon.io.formats import FORMATS
 from zephon.work.component import Component
 from zephon.work.source import WorkSource
 
@@ -73,4 +72,4 @@ def without_null_keys(value: Any) -> Any:
 def _padded(component: Component) -> bool:
     dataset = component.dataset
     nests = any(field.kind == "other" for field in dataset.seen_fields)
-    return FORMATS[dataset.kind].pads_objects and nests
+    return dataset.format.pads_objects and nests

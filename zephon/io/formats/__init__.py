@@ -10,9 +10,15 @@ here.
 
 from __future__ import annotations
 
-from zephon.io.formats.format import Format
 from zephon.io.formats.jsonl import Jsonl
 from zephon.io.formats.memory import Memory
 from zephon.io.formats.parquet import Parquet
+from zephon.io.formats.registering import register, registered
 
-FORMATS: dict[str, Format] = {known.kind: known for known in (Jsonl(), Parquet(), Memory())}
+__all__ = ["FORMATS", "register"]
+
+FORMATS = registered(
+    Jsonl(),
+    Parquet(),
+    Memory(),
+)

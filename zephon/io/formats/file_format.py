@@ -94,11 +94,16 @@ class FileFormat(Format):
     layout_types: the columns of its ``Layouts``.
     counts_quickly: counting a file takes no longer for a large one. Files of other formats are
         read whole to be counted, and so hashed whole for an index.
+    further_suffixes: of files that are read where ``fmt`` names the format, and no file has one of
+        ``suffixes``.
+    gives_way: beside files of a format that does not, these are no data unless ``fmt`` says so.
     """
 
     entry_type: ClassVar[type[Entry[Any]]]
     layout_types: ClassVar[Mapping[str, pa.DataType]]
     counts_quickly: ClassVar[bool] = False
+    further_suffixes: ClassVar[tuple[str, ...]] = ()
+    gives_way: ClassVar[bool] = False
 
     @abstractmethod
     def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:

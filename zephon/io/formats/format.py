@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.column_steps import Statistics, no_columns
+from zephon.errors import DatasetError, nearest
 from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType
 from zephon.io.fields import Column, Field, Seen
@@ -75,12 +78,74 @@ class GroupReader(ABC):
 
 
 class Format(ABC):
-    """One file format. Holds no state: everything known of a shard is in its ``Shard``."""
+    """One file format. Holds no state: everything known of a shard is in its ``Shard``.
+
+    kind: its name, which ``fmt`` takes.
+    suffixes: of its files, in lower case, the longest of several that fit last.
+    lists_in: what rows hold lists of numbers in; None: each its own.
+    pads_objects: an object has all keys that others of its column have, as null.
+    names_all_fields: files say which columns they have, so that no row has another one.
+    types_indexed: only an index tells the types of fields.
+    columns_apart: reading a column costs nothing for those beside it.
+    option_defaults: what ``format_options`` may say, with what holds where it does not.
+    options: what it said, with the defaults.
+    """
 
     kind: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    lists_in: ClassVar[str | None]  # what rows hold lists of numbers in; None: each its own
-    pads_objects: ClassVar[bool]  # an object has all keys that others of its column have, as null
+    lists_in: ClassVar[str | None]
+    pads_objects: ClassVar[bool]
+    names_all_fields: ClassVar[bool] = False
+    types_indexed: ClassVar[bool] = False
+    columns_apart: ClassVar[bool] = False
+    option_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
+
+    def configured(self, dataset: str, given: Mapping[str, Any]) -> Self:
+        """Give this format with options; without any, itself.
+
+        Raises:
+            DatasetError: it has no such option, or not such a value.
+        """
+        if not given:
+            return self
+        where = f"dataset {dataset!r}: format_options of fmt={self.kind!r}"
+        if not self.option_defaults:
+            raise DatasetError(f"{where} must be left out, got {dict(given)!r}; it has none")
+        for name in given:
+            if name not in self.option_defaults:
+                told = nearest(str(name), self.option_defaults)
+                raise DatasetError(f"{where} has no {name!r}; {told}")
+        made = copy(self)
+        made.options = {**self.option_defaults, **given}
+        problem = made.option_problem()
+        if problem:
+            raise DatasetError(f"{where} {problem}")
+        return made
+
+    def option_problem(self) -> str:
+        """Say which option has a value that cannot be, what it must be, and what came; "" if none.
+
+        A message goes on with it: "format_options of fmt='csv' must have ...".
+        """
+        return ""
+
+    def said_options(self) -> dict[str, Any]:
+        """Give the options that differ from their defaults: what a recipe holds of them."""
+        return {
+            name: value
+            for name, value in self.options.items()
+            if value != self.option_defaults.get(name)
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.said_options() == other.said_options()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.said_options())
 
     @abstractmethod
     def count(self, dataset: str, path: Path) -> Shard:
@@ -147,6 +212,11 @@ class Format(ABC):
         reads its rows says what is wrong with it.
         """
         return None
+
+
+def _again(kind: type[Format], said: Mapping[str, Any]) -> Format:
+    """Make a format of what it is pickled as; whoever unpickles it has its module imported."""
+    return kind().configured("", said)
 
 
 def columns_batch(

@@ -53,6 +53,8 @@ class Jsonl(FileFormat):
     suffixes = tuple(name + end for name in (".jsonl", ".ndjson") for end in ("", *COMPRESSED))
     lists_in = "list"
     pads_objects = False
+    types_indexed = True
+    further_suffixes = (".json",)
     entry_type = LineEntry
     layout_types = LAYOUT_TYPES
 

@@ -52,6 +52,8 @@ class Parquet(FileFormat):
     suffixes = (".parquet",)
     lists_in = "np"
     pads_objects = True
+    names_all_fields = True
+    columns_apart = True
     entry_type = ParquetEntry
     layout_types = LAYOUT_TYPES
     counts_quickly = True
