@@ -18,7 +18,7 @@ HERE = Path("here")
 def test_files_are_looked_at_once_and_in_order(count, quickly, seconds):
     def look(name, path):
         time.sleep(seconds)
-        seen.append(path)
+        seen.append(Path(path))
         return name, path.name
 
     seen = []

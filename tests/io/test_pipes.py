@@ -12,6 +12,7 @@ from zephon import Dataset
 from zephon.build_index import build_catalog, build_index
 from zephon.errors import ExecutionError, ShardError
 from zephon.io.contents import contents_seen, hashed_whole
+from zephon.io.data_file import DataFile
 from zephon.io.formats import FORMATS
 
 ROWS = [{"input_ids": [i] * 3} for i in range(20)]
@@ -73,7 +74,7 @@ def test_where_a_file_was_to_be_counted(tmp_path, kind):
     file = tmp_path / f"000.{kind}"
     why = "it must be a regular file, but it is a named pipe; write the file again, or move it out"
     with pipe_instead_of(file), refused(kind, why):
-        FORMATS[kind.partition(".")[0]].count("words", file)
+        FORMATS[kind.partition(".")[0]].count("words", DataFile(str(file), file.name))
 
 
 def test_of_a_pipe_the_sizes_of_row_groups_are_not_known(tmp_path):

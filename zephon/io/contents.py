@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import ShardError
+from zephon.io.data_file import DataFile
 from zephon.io.dataset import Dataset
 from zephon.io.each_file import each_file
 from zephon.io.marks import full_hash, mark_of, number_of
@@ -148,8 +149,8 @@ def _each(
     names = shards.names.to_pylist()
     at = {names[place]: place for place in (range(len(names)) if places is None else places)}
 
-    def one(_: str, path: Path) -> Found:
-        place = at[path.name]
+    def one(_: str, file: DataFile) -> Found:
+        place = at[file.name]
         return look(shards[place], place)
 
     return list(each_file(one, dataset.name, Path(shards.directory), [*at], quickly=True))

@@ -15,6 +15,7 @@ from typing import Any
 
 from zephon.errors import DatasetError, NotYetError, nearest
 from zephon.io.catalog import CATALOG, UnusableCatalog, read_catalog
+from zephon.io.data_file import DataFile
 from zephon.io.each_file import each_file
 from zephon.io.fields import Field
 from zephon.io.formats.file_format import Entry, FileFormat
@@ -30,7 +31,7 @@ _NOT_YET = ("lance", "litdata", "mds", "vortex")
 MANY_FILES = 64
 """From so many on, whoever opens a directory without an index is told of it, once."""
 
-EachFile = Callable[[Callable[[str, Path], Shard], str, Path, Sequence[str]], Iterator[Shard]]
+EachFile = Callable[[Callable[[str, DataFile], Shard], str, Path, Sequence[str]], Iterator[Shard]]
 Formats = Mapping[str, FileFormat]
 """Formats by name, with the options that the user gave."""
 

@@ -6,13 +6,13 @@ import os
 import stat
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import ShardError
+from zephon.io.data_file import DataFile
 from zephon.io.in_memory import InMemoryShard
 from zephon.io.marks import mark_of
 
@@ -35,18 +35,18 @@ def odd_kind(status: os.stat_result) -> str | None:
     return next((told for test, told in _KINDS if test(status.st_mode)), "no regular file")
 
 
-def file_status(dataset: str, path: Path) -> os.stat_result:
+def file_status(dataset: str, file: DataFile) -> os.stat_result:
     """Look at a file that is to be counted, before it is opened.
 
     Raises:
         ShardError: it is no regular file.
         OSError: it cannot be looked at.
     """
-    status = path.stat()
+    status = os.stat(file)
     kind = odd_kind(status)
     if kind is not None:
         raise ShardError(
-            f"dataset {dataset!r}, shard {path.name!r}: it must be a regular file, but it is "
+            f"dataset {dataset!r}, shard {file.name!r}: it must be a regular file, but it is "
             f"{kind}; write the file again, or move it out of the directory"
         )
     return status
@@ -122,6 +122,11 @@ class Shard:
     full_hash: int | None = field(default=None, compare=False, repr=False)
 
     @property
+    def directory(self) -> str:
+        """The dataset's directory, which the name is relative to."""
+        return self.path.removesuffix(self.name).rstrip("/") or "/"
+
+    @property
     def identity(self) -> Hashable:
         """Equal for the same data, different for any other; keys decoded row groups.
 
@@ -183,7 +188,7 @@ class Shard:
         return ShardError(
             f"dataset {dataset!r}, shard {self.name!r}: the file must be as {self.listed_by.file} "
             f"says, but {difference}; make that anew with "
-            f"`{self.listed_by.command(os.path.dirname(self.path))}`"
+            f"`{self.listed_by.command(self.directory)}`"
         )
 
     def _check_mark(self, dataset: str, mark: int, listed_by: ListedBy) -> None:
@@ -202,7 +207,7 @@ class Shard:
         known = listed_by.first_look(self.name)
         if known is not None:
             return known
-        directory = os.path.dirname(self.path)
+        directory = self.directory
         try:
             status = os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError) as exc:

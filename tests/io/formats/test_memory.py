@@ -1,5 +1,4 @@
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -7,6 +6,7 @@ import pytest
 
 from zephon.errors import DataError, DatasetError
 from zephon.io import Dataset, InMemoryShard
+from zephon.io.data_file import DataFile
 from zephon.io.fields import TEXT, TOKENS, Column, Field
 from zephon.io.formats.memory import GROUP_ROWS, Memory, ObjectRows
 
@@ -88,7 +88,7 @@ def test_fields_are_those_of_the_first_rows():
 
 def test_there_is_no_path():
     with pytest.raises(DatasetError, match=r"no path, got 'x'; use Dataset.from_dict"):
-        Memory().count("d", Path("x"))
+        Memory().count("d", DataFile("x", "x"))
 
 
 class Text(str):

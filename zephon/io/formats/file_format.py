@@ -9,13 +9,13 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 import pyarrow as pa
 
 from zephon.errors import ShardError
+from zephon.io.data_file import DataFile
 from zephon.io.formats.format import Format
 from zephon.io.marks import FULL, MARK, full_hash, is_hash, mark_of, mark_text, number_of
 from zephon.io.shard import ListedBy, Shard
@@ -106,20 +106,20 @@ class FileFormat(Format):
     gives_way: ClassVar[bool] = False
 
     @abstractmethod
-    def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:
+    def describe(self, dataset: str, file: DataFile) -> tuple[Shard, dict[str, Any]]:
         """Count a file, and give what its ``extra`` in an index is.
 
         Raises:
             ShardError: the file is not of this format, or is cut off.
         """
 
-    def indexed(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any], dict[str, str]]:
+    def indexed(self, dataset: str, file: DataFile) -> tuple[Shard, dict[str, Any], dict[str, str]]:
         """Find all that an index tells of a file: the shard, its ``extra`` and its ``hashes``.
 
         Raises:
             ShardError: as ``describe``; or the file was written to meanwhile.
         """
-        shard, extra = self.describe(dataset, path)
+        shard, extra = self.describe(dataset, file)
         try:
             hashes = _hashes(dataset, shard, whole=not self.counts_quickly)
         except OSError as exc:
@@ -133,9 +133,9 @@ class FileFormat(Format):
             hashes,
         )
 
-    def described(self, dataset: str, path: Path) -> Shard:
+    def described(self, dataset: str, file: DataFile) -> Shard:
         """Give the shard alone of what ``indexed`` finds."""
-        return self.indexed(dataset, path)[0]
+        return self.indexed(dataset, file)[0]
 
     def shortened(self, names: Sequence[str], extras: Sequence[dict[str, Any]]) -> None:
         """Let an ``extra`` refer to an earlier one instead of repeating it."""

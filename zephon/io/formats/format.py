@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from zephon.column_steps import Statistics, no_columns
 from zephon.errors import DatasetError, nearest
+from zephon.io.data_file import DataFile
 from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType
 from zephon.io.fields import Column, Field, Seen
@@ -148,7 +148,7 @@ class Format(ABC):
         return _again, (type(self), self.said_options())
 
     @abstractmethod
-    def count(self, dataset: str, path: Path) -> Shard:
+    def count(self, dataset: str, file: DataFile) -> Shard:
         """Count the rows of one file and find its row groups.
 
         Raises:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, DatasetError
+from zephon.io.data_file import DataFile
 from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen
 from zephon.io.formats.compressed_text import COMPRESSED, DamageError, codec_of, open_text
@@ -58,23 +59,23 @@ class Jsonl(FileFormat):
     entry_type = LineEntry
     layout_types = LAYOUT_TYPES
 
-    def count(self, dataset: str, path: Path) -> Shard:
+    def count(self, dataset: str, file: DataFile) -> Shard:
         """Read the whole file once."""
-        return self._counted(dataset, path, None)
+        return self._counted(dataset, file, None)
 
-    def _counted(self, dataset: str, path: Path, seen: SeenTypes | None) -> Shard:
+    def _counted(self, dataset: str, file: DataFile, seen: SeenTypes | None) -> Shard:
         look = None if seen is None else partial(_look, seen)
-        with located(dataset, path.name):
-            status = file_status(dataset, path)
-            if not status.st_size and codec_of(path.name):
+        with located(dataset, file.name):
+            status = file_status(dataset, file)
+            if not status.st_size and codec_of(file.name):
                 raise DamageError("the file has no bytes")
-            with open_text(path) as stream:
+            with open_text(Path(file.path)) as stream:
                 blocks = index_lines(stream, look=look)
         if seen is not None:
             blocks = replace(blocks, types=summed(seen))
         return Shard(
-            name=path.name,
-            path=str(path),
+            name=file.name,
+            path=file.path,
             rows=int(blocks.first_rows[-1]),
             bytes=status.st_size,
             decoded_bytes=int(blocks.offsets[-1]),
@@ -83,10 +84,10 @@ class Jsonl(FileFormat):
             layout=blocks,
         )
 
-    def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:
+    def describe(self, dataset: str, file: DataFile) -> tuple[Shard, dict[str, Any]]:
         """Read and decode the whole file once, and tell of its blocks and types."""
-        shard = self._counted(dataset, path, SeenTypes(objects=False))
-        extra = {"raw_bytes": shard.decoded_bytes} if codec_of(path.name) else {}
+        shard = self._counted(dataset, file, SeenTypes(objects=False))
+        extra = {"raw_bytes": shard.decoded_bytes} if codec_of(file.name) else {}
         return shard, {**extra, **described_blocks(blocks_of(shard))}
 
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:

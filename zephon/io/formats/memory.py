@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, DatasetError
+from zephon.io.data_file import DataFile
 from zephon.io.exact_values import checked_column, exact_column
 from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType, TypesSeen
@@ -44,10 +44,10 @@ class Memory(Format):
     lists_in = None  # as the user has them
     pads_objects = False
 
-    def count(self, dataset: str, path: Path) -> Shard:
+    def count(self, dataset: str, file: DataFile) -> Shard:
         """Refuse: rows in memory have no path."""
         raise DatasetError(
-            f"dataset {dataset!r}: rows in memory have no path, got {str(path)!r}; use "
+            f"dataset {dataset!r}: rows in memory have no path, got {file.path!r}; use "
             f"Dataset.from_dict"
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from zephon.errors import DatasetError, nearest
+from zephon.io.data_file import DataFile
 from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen, merged_kind
 from zephon.io.formats.arrow_columns import kind_of_type
@@ -58,13 +58,13 @@ class Parquet(FileFormat):
     layout_types = LAYOUT_TYPES
     counts_quickly = True
 
-    def count(self, dataset: str, path: Path) -> Shard:
+    def count(self, dataset: str, file: DataFile) -> Shard:
         """Read the footer."""
-        return self._footer(dataset, path)[0]
+        return self._footer(dataset, file)[0]
 
-    def describe(self, dataset: str, path: Path) -> tuple[Shard, dict[str, Any]]:
+    def describe(self, dataset: str, file: DataFile) -> tuple[Shard, dict[str, Any]]:
         """Read the footer, with the sizes of row groups."""
-        shard, groups = self._footer(dataset, path)
+        shard, groups = self._footer(dataset, file)
         sizes = [
             {"num_rows": group.num_rows, "total_byte_size": group.total_byte_size}
             for group in groups
@@ -183,15 +183,15 @@ class Parquet(FileFormat):
         """Take up the schemas that were stored."""
         return ParquetLayouts.stored(columns, about)
 
-    def _footer(self, dataset: str, path: Path) -> tuple[Shard, list[pq.RowGroupMetaData]]:
-        with located(dataset, path.name, "its footer"):
-            status = file_status(dataset, path)
-            with pq.ParquetFile(path, pre_buffer=False) as file:
-                footer, schema = file.metadata, file.schema_arrow.remove_metadata()
+    def _footer(self, dataset: str, file: DataFile) -> tuple[Shard, list[pq.RowGroupMetaData]]:
+        with located(dataset, file.name, "its footer"):
+            status = file_status(dataset, file)
+            with pq.ParquetFile(file.path, pre_buffer=False) as opened:
+                footer, schema = opened.metadata, opened.schema_arrow.remove_metadata()
         groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
         shard = Shard(
-            name=path.name,
-            path=str(path),
+            name=file.name,
+            path=file.path,
             rows=footer.num_rows,
             bytes=status.st_size,
             decoded_bytes=sum(group.total_byte_size for group in groups),
