@@ -19,6 +19,7 @@ from zephon.io.dataset import Dataset
 from zephon.io.group_cache import GroupCache
 from zephon.io.options import StoreOptions
 from zephon.io.reader import RowReader
+from zephon.io.spill.spill import Spill, SpillSettings
 
 __all__ = [
     "DatasetInspector",
@@ -42,7 +43,7 @@ class DatasetInspector:
 
     Args:
         dataset: any dataset.
-        io_options: as ``Pipeline.options`` takes them; checked, and otherwise of no use here.
+        io_options: as ``Pipeline.options`` takes them; compressed JSON lines use the spill.
 
     Raises:
         TypeError, PlanError: what is given is no dataset, or are no options.
@@ -60,10 +61,13 @@ class DatasetInspector:
                 f"DatasetInspector: dataset must be a Dataset, got a {type(dataset).__name__}; "
                 "make one with Dataset.from_path or Dataset.from_dict"
             )
-        StoreOptions.from_any(io_options)
+        wanted = StoreOptions.from_any(io_options).resolved_parquet_rg_cache()
         self._dataset = dataset
         self._places = {int(key): place for place, key in enumerate(dataset.ids())}
-        self._cache = GroupCache(_CACHE_BYTES)
+        spill = None
+        if wanted.enabled is not False and dataset.format.reads_forward(dataset.shards):
+            spill = Spill(SpillSettings.of(wanted))
+        self._cache = GroupCache(_CACHE_BYTES, spill)
         self._reader: RowReader | None = RowReader(dataset, (), payload=True, cache=self._cache)
 
     def __enter__(self) -> DatasetInspector:

@@ -26,15 +26,17 @@ def topology(lanes=1, ranks=1):
     )  # fmt: skip
 
 
-def described(group_bytes, *, shards=8, groups=5, rows=1000, name="big", path="/nowhere"):
+def described(
+    group_bytes, *, shards=8, groups=5, rows=1000, name="big", path="/nowhere", end=".parquet"
+):
     """A dataset of which only the shape is there."""
     return Dataset(
         name,
-        "parquet",
+        "parquet" if end == ".parquet" else "jsonl",
         path,
         Shards(
             directory=path,
-            names=pa.array([f"{n:06}.parquet" for n in range(shards)], pa.large_string()),
+            names=pa.array([f"{n:06}{end}" for n in range(shards)], pa.large_string()),
             rows=np.full(shards, groups * rows),
             bytes=np.full(shards, 10),
             decoded_bytes=np.full(shards, groups * group_bytes),
@@ -229,3 +231,26 @@ def test_a_source_that_says_nothing_of_its_order_is_taken_to_read_forward():
 
     reading = plan_reading(Plain(), RuntimeOptions(), topology(4))
     assert "touches 4 row groups" in reading.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("end", "group_bytes", "work", "lanes", "spills"),
+    [
+        (".gz", 4 * MB, {"shuffle_within_shard": True}, 1, True),
+        (".XZ", 4 * MB, {"shuffle_block_size": 10**9}, 1, True),
+        ("", 4 * MB, {"shuffle_within_shard": True}, 1, False),
+        (".gz", MB, {"shuffle_within_shard": True}, 1, False),  # all of it is held
+        (".gz", 4 * MB, {}, 1, False),
+        (".gz", 4 * MB, {}, 4, False),  # lanes lie near each other
+        (".gz", 40 * MB, {}, 4, True),
+    ],
+)
+def test_compressed_lines_that_are_wanted_further_back_need_a_spill(
+    end, group_bytes, work, lanes, spills
+):
+    """What memory holds is not enough: a block that it does not hold yet lies behind others."""
+    dataset = described(group_bytes, end=f".jsonl{end}")
+    reading = read(dataset, lanes, work=work, memory_budget="4gb")
+    assert (reading.spill is not None) == spills
+    off = {"parquet": {"rg_cache": {"enabled": False}}}
+    assert read(dataset, lanes, work=work, memory_budget="4gb", io_options=off).spill is None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zephon.exec.lanes import Topology
+from zephon.io.formats.line_groups import PASSED_BYTES
 from zephon.io.options import StoreOptions
 from zephon.io.spill.spill import SpillSettings
 from zephon.options import (
@@ -58,6 +59,7 @@ class _Touched:
     share: of the draws. groups: row groups under all lanes. group_bytes, group_rows: of a mean
     group. visit_rows: rows that a task takes out of a group. lasts: whether the spill takes them.
     shuffled: "global", "block", "shard" or "": within which rows are permuted.
+    returns: whether compressed files are wanted further back than what is held of them.
     """
 
     name: str
@@ -68,6 +70,7 @@ class _Touched:
     visit_rows: float
     lasts: bool
     shuffled: str
+    returns: bool
 
     @property
     def bytes(self) -> float:
@@ -102,13 +105,10 @@ def plan_reading(source: Any, options: RuntimeOptions, topology: Topology) -> Re
     size = sum(each.bytes for each in touched)
     spill = None
     if any(each.lasts for each in touched) and (
-        wanted.enabled or (wanted.enabled is None and size > cache)
+        wanted.enabled
+        or (wanted.enabled is None and (size > cache or any(each.returns for each in touched)))
     ):
-        spill = SpillSettings(
-            root=wanted.root,  # type: ignore[arg-type]  # resolved
-            limit_bytes=wanted.limit_bytes or 0,
-            min_free_bytes=wanted.min_free_bytes,
-        )
+        spill = SpillSettings.of(wanted)
     factors = [_amplification(each, size, cache, spill) for each in touched]
     shares = sum(each.share for each in touched)
     weighted = sum(f * each.share for f, each in zip(factors, touched, strict=True))
@@ -142,6 +142,9 @@ def _touched(source: Any, number: int, component: Any, topology: Topology) -> _T
     row_bytes = max(dataset.mean_row_bytes(), 1.0)
     task_rows = _TASK_BYTES / row_bytes
     visit_rows = task_rows / touched if shuffled else min(task_rows, _LANE_BYTES / row_bytes)
+    apart = float(dataset.shards.decoded_bytes.sum())
+    if not shuffled:  # the default deal spreads lanes over one part in 16
+        apart = apart / 16 if under > 1 else 0.0
     return _Touched(
         name=component.name,
         share=component.weight,
@@ -151,6 +154,7 @@ def _touched(source: Any, number: int, component: Any, topology: Topology) -> _T
         visit_rows=float(np.clip(visit_rows, 1, group_rows)),
         lasts=dataset.path is not None,
         shuffled=shuffled,
+        returns=apart > PASSED_BYTES and dataset.format.reads_forward(dataset.shards),
     )
 
 

@@ -131,6 +131,11 @@ class GroupCache:
                 self._hits, self._misses, self._bytes, len(self._held), self._returned
             )
 
+    @property
+    def lower(self) -> Lower | None:
+        """What stands below memory."""
+        return self._lower
+
     def clear(self) -> None:
         """Let go of everything held; counts of hits and misses stay."""
         with self._lock:

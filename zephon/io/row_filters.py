@@ -21,7 +21,13 @@ from zephon.io.dataset import Dataset
 from zephon.io.excluded_groups import ExcludedGroups
 from zephon.io.faults import unknown_parts
 from zephon.io.fields import TEXT, Column
-from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch, held_bytes
+from zephon.io.formats.format import (
+    DecodedGroup,
+    GroupReader,
+    Texts,
+    columns_batch,
+    held_bytes,
+)
 from zephon.io.gather import joined, picked
 from zephon.io.kept_group import KeptGroup, Trial, evaluated
 from zephon.io.offsets import indices_of
@@ -89,6 +95,11 @@ class FilteredGroups:
         if new:
             self._counter.add(skipped=new)
         return found
+
+    def keep_texts(self, texts: Texts) -> None:
+        """Let text that cost much to have be kept."""
+        self._first.keep_texts(texts)
+        self._rest.keep_texts(texts)
 
     def read(self, shard: int, group: int) -> KeptGroup:
         """Decode as much of one row group as must be; for those that ``excluded`` does not name.

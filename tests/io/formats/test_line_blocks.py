@@ -9,7 +9,8 @@ from zephon.io.formats.line_blocks import index_lines, is_blank, row_lines
 
 LINE = st.sampled_from(
     [b"", b"{}", b' {"a": 1}', b"\r", b"{}\r", b" \t", "\u3000".encode(), b"\x1c", b"\xff",
-     "é".encode(), b"x" * 40, b"\x0b", "\u3000x".encode(), b"\xe3\x80", b"\xef\xbb\xbf"]
+     "é".encode(), b"x" * 40, b"\x0b", "\u3000x".encode(), b"\xe3\x80", b"\xef\xbb\xbf",
+     b"\xef\xbb\xbf\xef\xbb\xbf \r", b"\xef\xbb\xbf{}", b" \xef\xbb\xbf"]
 )  # fmt: skip
 TEXTS = st.tuples(st.lists(LINE), st.booleans()).map(
     lambda drawn: b"\n".join(drawn[0]) + b"\n" * drawn[1]
@@ -21,7 +22,8 @@ def slowly(text):
     rows, start = [], 0
     for number, line in enumerate(text.split(b"\n")):
         try:
-            blank = not line or line.decode().isspace()
+            text = line.decode().lstrip("\ufeff")
+            blank = not text or text.isspace()
         except UnicodeDecodeError:
             blank = False
         if not blank:
@@ -101,4 +103,4 @@ def test_other_encodings_are_refused_by_their_mark(codec):
 
 def test_white_space_is_what_str_says():
     for code in (9, 11, 12, 13, 28, 31, 32, 0x85, 0xA0, 0x3000, 0x200B, 0xFEFF):
-        assert is_blank(chr(code).encode()) == chr(code).isspace()
+        assert is_blank(chr(code).encode()) == (chr(code).isspace() or code == 0xFEFF)

@@ -210,3 +210,32 @@ def test_no_lines():
 def test_types_are_the_large_ones():
     assert (TEXT_COLUMN.type, TOKEN_COLUMN.type) == (TEXT, TOKENS)
     assert TOKENS.value_type == pa.int32()
+
+
+@pytest.mark.parametrize("depth", [200, 900, 960, 980, 1000, 5000, 200_000])
+def test_how_deep_a_line_may_nest_does_not_depend_on_who_reads_it(depth):
+    """Some 980 levels, by default; far more than that end no process."""
+    line = b'{"text":"a","x":' + b"[" * depth + b"]" * depth + b"}"
+
+    def outcome(below):
+        if below:
+            return outcome(below - 1)
+        try:
+            whole = load_line(line)["text"]
+        except DataError as exc:
+            whole = str(exc)
+        return whole, of_one(line, TEXT_COLUMN)
+
+    assert outcome(0) == outcome(300)
+    if depth <= 900:
+        assert outcome(0) == ("a", (["a"], {}))
+    if depth >= 1000:
+        assert "beyond limits" in outcome(0)[0]
+
+
+def test_a_byte_order_mark_counts_for_nothing_at_the_front_of_a_line():
+    mark = b"\xef\xbb\xbf"
+    text = mark + b'{"text":"a"}\n' + mark + mark + b'{"text":"b"}\n' + mark + b"\n" + mark + b" \r"
+    assert of_one(text, TEXT_COLUMN) == (["a", "b"], {})
+    assert load_line(mark + mark + b"[1]") == [1]
+    assert of_one(b'{"text":"\xef\xbb\xbfa"}', TEXT_COLUMN) == (["\ufeffa"], {})

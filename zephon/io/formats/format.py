@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,18 @@ class DecodedGroup:
     bytes: int
 
 
+class Texts(Protocol):
+    """Keeps the text of blocks that could only be had by reading a file from its front."""
+
+    def find(self, shard: Shard, number: int, /) -> bytes | None:
+        """Give the text of a block; None if it is not there."""
+        ...
+
+    def keep(self, shard: Shard, number: int, text: bytes, /) -> None:
+        """Take the text of a block, or not."""
+        ...
+
+
 class GroupReader(ABC):
     """Decodes row groups of one dataset; any number of threads may call ``read`` at once."""
 
@@ -68,6 +80,9 @@ class GroupReader(ABC):
             ShardError: the file cannot be read, or changed since it was counted.
         """
         return [{} for _ in groups]
+
+    def keep_texts(self, texts: Texts) -> None:  # noqa: B027 - most files are read anywhere
+        """Let text that cost much to have be kept."""
 
     def check_unchanged(self, shard: int) -> None:  # noqa: B027 - rows in memory stay as they are
         """Refuse a file that was written to since its rows were counted, where statistics tell.
@@ -204,6 +219,10 @@ class Format(ABC):
         Raises:
             DatasetError: a shard is known not to have a column, or has it in another type.
         """
+
+    def reads_forward(self, shards: Shards) -> bool:
+        """Say whether any of these files can be read from its front only."""
+        return False
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
         """Give the decoded bytes of each row group, shape [groups].

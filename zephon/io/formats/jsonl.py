@@ -5,6 +5,7 @@ A row group is a block of about 1 MiB of whole lines. A bad line spoils its own 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -118,6 +119,14 @@ class Jsonl(FileFormat):
     ) -> GroupReader:
         """Make the reader; whether a field is there shows only row by row."""
         return JsonlGroups(dataset, shards, columns, payload=payload)
+
+    def reads_forward(self, shards: Shards) -> bool:
+        """Look for compressed ones."""
+        import pyarrow.compute as pc  # late: it takes 30 ms to import, and few need it
+
+        ends = "|".join(re.escape(end) for end in COMPRESSED)
+        options = pc.MatchSubstringOptions(f"(?i)({ends})$")
+        return pc.call_function("match_substring_regex", [shards.names], options).true_count > 0
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64]:
         """Give the bytes between the edges of blocks."""

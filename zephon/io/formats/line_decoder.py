@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -155,8 +156,13 @@ def load_line(line: bytes) -> Any:
 
 
 def _load(text: str) -> Any:
+    text = text.lstrip("\ufeff")
     try:
-        return json.loads(text.removeprefix("\ufeff"))
+        try:
+            return json.loads(text)
+        except RecursionError:  # the same depth of nesting is too much, however deep this call is
+            with ThreadPoolExecutor(1) as apart:
+                return apart.submit(json.loads, text).result()
     except json.JSONDecodeError as exc:
         raise DataError(
             f"a line must be one JSON object, this one is not ({exc.msg}: character {exc.pos})"

@@ -17,6 +17,7 @@ from zephon.io.formats.compressed_text import DamageError, codec_of
 from zephon.io.formats.format import (
     DecodedGroup,
     GroupReader,
+    Texts,
     columns_batch,
     held_bytes,
 )
@@ -28,7 +29,7 @@ from zephon.io.formats.line_rows import LineRows, Place
 from zephon.io.shard import Shard
 
 _FORWARD_FILES = 8  # compressed files that a reader holds open
-_PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
+PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
 
 
 class JsonlGroups(GroupReader):
@@ -43,7 +44,9 @@ class JsonlGroups(GroupReader):
         self._decoder = LineDecoder(columns) if columns else None
         self._payload = payload
         self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
-        self._passed = PassedBlocks(_PASSED_BYTES)
+        self._passed = PassedBlocks(PASSED_BYTES)
+        self._texts: Texts | None = None
+        self._begun: set[int] = set()
         self._lock = threading.Lock()
 
     def read(self, shard: int, group: int) -> DecodedGroup:
@@ -91,6 +94,10 @@ class JsonlGroups(GroupReader):
         place = Place(self._dataset, about.name, blocks_of(about), group)
         return LineRows(text, lines, place), text, lines
 
+    def keep_texts(self, texts: Texts) -> None:
+        """Keep the text of compressed files that are read from their front again."""
+        self._texts = texts
+
     def close(self) -> None:
         """Close compressed files that are open."""
         with self._lock:
@@ -118,8 +125,14 @@ class JsonlGroups(GroupReader):
         with self._lock:
             if shard not in self._forward:
                 self._forward[shard] = ForwardFile(
-                    self._dataset, about, blocks_of(about), self._passed
+                    self._dataset,
+                    about,
+                    blocks_of(about),
+                    self._passed,
+                    self._texts,
+                    again=shard in self._begun,
                 )
+                self._begun.add(shard)
             self._forward.move_to_end(shard)
             if len(self._forward) > _FORWARD_FILES:
                 self._forward.popitem(last=False)  # closed with its last reader

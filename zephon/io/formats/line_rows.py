@@ -45,6 +45,11 @@ class LineRows(RowSource):
         self._place = place
         self._kept = kept
 
+    @property
+    def text(self) -> bytes:
+        """The text of the whole block, or of the kept lines."""
+        return bytes(self._text)
+
     def row(self, index: int) -> Any:
         """Decode one line, as Python's ``json`` does."""
         try:

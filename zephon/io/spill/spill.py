@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from zephon.io.formats.format import DecodedGroup
-from zephon.io.options import own_row_group_root
+from zephon.io.options import ParquetRGCacheOptions, own_row_group_root
 from zephon.io.own_directory import ForeignRootError
 from zephon.io.spill.file import (
     DamagedError,
@@ -53,6 +53,15 @@ class SpillSettings:
     root: Path
     limit_bytes: int
     min_free_bytes: int
+
+    @classmethod
+    def of(cls, resolved: ParquetRGCacheOptions) -> SpillSettings:
+        """Take up what ``StoreOptions.resolved_parquet_rg_cache`` gave."""
+        return cls(
+            root=Path(resolved.root or own_row_group_root()),
+            limit_bytes=resolved.limit_bytes or 0,
+            min_free_bytes=resolved.min_free_bytes,
+        )
 
 
 @dataclass(slots=True)
