@@ -254,3 +254,24 @@ def test_compressed_lines_that_are_wanted_further_back_need_a_spill(
     assert (reading.spill is not None) == spills
     off = {"parquet": {"rg_cache": {"enabled": False}}}
     assert read(dataset, lanes, work=work, memory_budget="4gb", io_options=off).spill is None
+
+
+def test_huge_row_groups_are_warned_of_with_the_peak(tmp_path, monkeypatch):
+    monkeypatch.setattr("zephon.io.formats.parquet_units.HUGE_BYTES", 1000)
+    monkeypatch.setattr("zephon.io.formats.parquet_units.UNIT_BYTES", 500)
+    parquet(tmp_path, "a.parquet", [{"n": n} for n in range(2000)], row_group_size=2000)
+    dataset = Dataset.from_path("d", tmp_path)
+    groups = len(dataset.group_sizes())
+    assert groups > 20
+    reading = read(dataset)
+    warning = reading.lines[-1]
+    assert warning.startswith("warning: row groups of d take up to 0.0 MB once decoded; they are ")
+    assert "so the peak is some 113.2 MB of these and 100.7 MB for each worker" in warning
+    assert (reading.spill, reading.amplification) == (None, 1.0)
+    # In blocks at random, parts are passed that nobody wants: of so many, eight readers stand.
+    blocks = read(dataset, work={"shuffle_block_size": 100})
+    assert (
+        1
+        < blocks.amplification
+        == pytest.approx(dataset.shards.huge_group_bytes() / dataset.mean_group_bytes() / 9)
+    )

@@ -32,7 +32,7 @@ def test_columns(shards):
     assert shards.rows.tolist() == [5, 0, 4]
     assert shards.bytes.tolist() == [100, 100, 50]
     assert shards.decoded_bytes.tolist() == [200, 200, 100]
-    assert shards.group_counts().tolist() == [2, 0, 1]
+    assert shards.unit_counts().tolist() == [2, 0, 1]
     assert shards.group_rows.tolist() == [2, 3, 4]
     assert not shards.rows.flags.writeable
     assert not shards.group_rows.flags.writeable

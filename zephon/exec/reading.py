@@ -14,6 +14,8 @@ import numpy as np
 
 from zephon.exec.lanes import Topology
 from zephon.io.formats.line_groups import PASSED_BYTES
+from zephon.io.formats.parquet_parts import WAITING_READERS
+from zephon.io.formats.parquet_units import HUGE_BYTES, UNIT_BYTES
 from zephon.io.options import StoreOptions
 from zephon.io.spill.spill import SpillSettings
 from zephon.options import (
@@ -31,6 +33,7 @@ CACHE_SHARE = 0.75
 
 _TASK_BYTES = 4 << 20  # of rows that are read at a time, about
 _LANE_BYTES = 256 << 10  # of which each lane gives so much
+_DECODING = 3  # times what comes of it, that decoding holds for a moment
 _COSTLY = 4.0  # rows decoded a row drawn, from which on explain() says what would help
 
 
@@ -60,6 +63,7 @@ class _Touched:
     group. visit_rows: rows that a task takes out of a group. lasts: whether the spill takes them.
     shuffled: "global", "block", "shard" or "": within which rows are permuted.
     returns: whether compressed files are wanted further back than what is held of them.
+    huge_bytes: of the largest row group of a file, if it is decoded in parts; else 0.
     """
 
     name: str
@@ -71,6 +75,14 @@ class _Touched:
     lasts: bool
     shuffled: str
     returns: bool
+    huge_bytes: int
+
+    @property
+    def passed(self) -> float:
+        """Expect how many parts of a huge row group are decoded to reach one in any order."""
+        if self.shuffled != "block":
+            return 1.0  # a task goes through the parts that it touches in order
+        return max(1.0, self.huge_bytes / self.group_bytes / (WAITING_READERS + 1))
 
     @property
     def bytes(self) -> float:
@@ -155,6 +167,7 @@ def _touched(source: Any, number: int, component: Any, topology: Topology) -> _T
         lasts=dataset.path is not None,
         shuffled=shuffled,
         returns=apart > PASSED_BYTES and dataset.format.reads_forward(dataset.shards),
+        huge_bytes=dataset.shards.huge_group_bytes(),
     )
 
 
@@ -176,8 +189,9 @@ def _amplification(
     """Expect how many rows of a component are decoded for each one drawn."""
     room = cache + (spill.limit_bytes if spill is not None and touched.lasts else 0)
     if size <= room:
-        return 1.0
-    return max(1.0, (1 - room / size) * touched.group_rows / touched.visit_rows)
+        return touched.passed
+    visited = max(1.0, (1 - room / size) * touched.group_rows / touched.visit_rows)
+    return visited * touched.passed
 
 
 def _lines(
@@ -201,11 +215,24 @@ def _lines(
             f"spill: groups that leave memory are mapped from {spill.root}, which may hold "
             f"{_mb(spill.limit_bytes)}"
         )
-    if not fits:
+    huge = [each for each in touched if each.huge_bytes]
+    if huge:
+        lines.append(_of_huge(max(huge, key=lambda each: each.huge_bytes), cache))
+    if not fits or amplification > 1:
         lines.append(f"rows decoded for each row drawn: about {amplification:.3g}")
     if amplification >= _COSTLY:
         lines.append(f"warning: {_advice(touched, size, spill)}")
     return tuple(lines)
+
+
+def _of_huge(largest: _Touched, cache: int) -> str:
+    return (
+        f"warning: row groups of {largest.name} take up to {_mb(largest.huge_bytes)} once "
+        f"decoded; they are read forwards, in parts of about {_mb(UNIT_BYTES)}, so the peak is "
+        f"some {_mb(cache)} of these and {_mb(_DECODING * UNIT_BYTES)} for each worker that "
+        f"decodes; a row at random costs what lies before it, so write row groups of less than "
+        f"{_mb(HUGE_BYTES)}"
+    )
 
 
 def _advice(touched: list[_Touched], size: float, spill: SpillSettings | None) -> str:

@@ -94,6 +94,8 @@ def joined_all(dtypes: Iterable[pa.DataType]) -> pa.DataType | None:
 def may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Say whether values of a type may be read in another; each of them is looked at then.
 
+    Timestamps without a time zone are taken as those of UTC, which nobody does who is not told to.
+
     >>> may_become(pa.float64(), pa.int8()), may_become(pa.int8(), pa.large_string())
     (True, False)
     """
@@ -112,9 +114,7 @@ def may_become(found: pa.DataType, wanted: pa.DataType) -> bool:
         return types.is_decimal(found) + types.is_decimal(wanted) != 1 or not (
             types.is_floating(found) or types.is_floating(wanted)
         )
-    if types.is_timestamp(found) and types.is_timestamp(wanted):
-        return (found.tz is None) == (wanted.tz is None)
-    pairs = (types.is_date, types.is_time, types.is_duration, _is_characters)
+    pairs = (types.is_timestamp, types.is_date, types.is_time, types.is_duration, _is_characters)
     return any(known(found) and known(wanted) for known in pairs) or found == plain(wanted)
 
 

@@ -27,11 +27,11 @@ class Counted:
 
     def group_counts(self) -> NDArray[np.int64]:
         """Row groups of each shard, shape [shards], int64; the unit of decoding."""
-        return self.shards.group_counts()
+        return self.shards.unit_counts()
 
     def group_sizes(self) -> NDArray[np.int64]:
         """Rows of each row group, shard after shard, shape [row groups], int64; read-only."""
-        return self.shards.group_rows
+        return self.shards.units[1]
 
     def total(self) -> int:
         """Rows of all shards."""

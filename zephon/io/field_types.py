@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from zephon.io.column_types import joined, joined_all, plain
+from zephon.io.column_types import joined, joined_all, may_become, plain
 from zephon.io.seen_types import SeenTypes
+from zephon.io.type_names import type_of_text
 
 _NOBODY = "no row has it"
+_MOST_TOLD = 6  # types in a message, each with a place that has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class TypesSeen:
 
     def found(self) -> dict[str, FoundType]:
         """Join what was seen, field by field; the order in which it was does not matter."""
-        found = {name: _joined(places) for name, places in self._places.items()}
+        found = {name: _joined(name, places) for name, places in self._places.items()}
         return found | {name: FoundType(None, conflict) for name, conflict in self._odd.items()}
 
 
@@ -107,14 +109,38 @@ class FieldTypes:
         return found.get(name) or FoundType(None, _NOBODY)
 
 
-def _joined(places: Mapping[pa.DataType, str]) -> FoundType:
+def _joined(name: str, places: Mapping[pa.DataType, str]) -> FoundType:
     dtypes = list(places)
     found = joined_all(dtypes)
     if found is not None:
         return FoundType(found)
-    first, second = _apart(dtypes)
-    told = f"{places[first]} has {first}, {places[second]} has {second}"
-    return FoundType(None, f"{told}; write all of them in one type")
+    each: dict[pa.DataType, pa.DataType] = {}
+    for dtype in (*_apart(dtypes), *dtypes):
+        each.setdefault(plain(dtype), dtype)
+    told = [f"{places[dtype]} has {dtype}" for dtype in each.values()]
+    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    settled = _settled(each)
+    way_out = (
+        "" if settled is None else f"read them as one with schema={{{name!r}: {settled!r}}}, or "
+    )
+    listed = ", ".join(told[:_MOST_TOLD])
+    return FoundType(None, f"{listed}{more}; {way_out}write all of them in one type")
+
+
+def _settled(dtypes: Collection[pa.DataType]) -> str | None:
+    """Name one of some types that values of all of them may be read in, if there is one.
+
+    Where there are several, that is text, or timestamps with a time zone.
+    """
+    fitting = [
+        wanted
+        for wanted in dtypes
+        if type_of_text(str(wanted)) == wanted and all(may_become(each, wanted) for each in dtypes)
+    ]
+    named = [str(each) for each in fitting]
+    return min(
+        named, key=lambda text: ("string" not in text, "tz=" not in text, text), default=None
+    )
 
 
 def _apart(dtypes: list[pa.DataType]) -> tuple[pa.DataType, pa.DataType]:

@@ -20,6 +20,9 @@ from zephon.io.in_memory import InMemoryShard
 from zephon.io.offsets import offsets_of
 from zephon.io.shard import ListedBy, Shard
 
+Groups = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Where each shard's groups begin among all, shape [shards + 1], and their rows, shape [groups]."""
+
 
 class Layouts(ABC):
     """What a format needs to find the row groups of each shard, as columns."""
@@ -36,6 +39,12 @@ class Layouts(ABC):
     def about(self) -> Mapping[str, Any]:
         """Give what the columns refer to, as JSON values to be stored beside them."""
 
+    def units(
+        self, rows: NDArray[np.int64], decoded_bytes: NDArray[np.int64], groups: Groups
+    ) -> Groups:
+        """Say what is decoded at a time, given the row groups of the files: these, or parts."""
+        return groups
+
 
 class Shards(Sequence[Shard]):
     """The shards of a dataset, in order.
@@ -50,7 +59,8 @@ class Shards(Sequence[Shard]):
         decoded_bytes: of each shard's rows once decompressed, shape [shards], int64.
         group_starts: where each shard's row groups begin among all; then their number, shape
             [shards + 1], int64.
-        group_rows: rows of each row group, shard after shard, shape [groups], int64.
+        group_rows: rows of each row group, shard after shard, shape [groups], int64. What is
+            decoded at a time may be less: see ``units``.
         layouts: the shards' layouts; None if the format has none.
         mtimes_ns: when each file was last written, shape [shards], int64; None if not looked at.
         memory: rows in memory, one a shard.
@@ -65,7 +75,7 @@ class Shards(Sequence[Shard]):
     """
 
     __slots__ = (
-        "_digest", "bytes", "decoded_bytes", "directory", "full_hashes", "group_rows",
+        "_digest", "_units", "bytes", "decoded_bytes", "directory", "full_hashes", "group_rows",
         "group_starts", "layouts", "listed_by", "marks", "memory", "mtimes_ns", "names", "rows",
         "seen",
     )  # fmt: skip
@@ -101,6 +111,7 @@ class Shards(Sequence[Shard]):
         self.marks = marks
         self.full_hashes = full_hashes
         self._digest: str | None = None
+        self._units: Groups | None = None
         self.seen: dict[int, tuple[int, int]] = {}  # by position: st_ctime_ns, and the mark at that
 
     @classmethod
@@ -140,9 +151,27 @@ class Shards(Sequence[Shard]):
             full_hashes=_if_all([shard.full_hash for shard in shards]),
         )
 
-    def group_counts(self) -> NDArray[np.int64]:
-        """Count the row groups of each shard; shape [shards], int64, new memory."""
-        return np.diff(self.group_starts)
+    @property
+    def units(self) -> Groups:
+        """Say what is decoded at a time: row groups, or parts of those that are huge."""
+        if self._units is None:
+            units = (self.group_starts, self.group_rows)
+            if self.layouts is not None:
+                units = self.layouts.units(self.rows, self.decoded_bytes, units)
+            self._units = (_read_only(units[0]), _read_only(units[1]))
+        return self._units
+
+    def unit_counts(self) -> NDArray[np.int64]:
+        """Count the units of decoding of each shard; shape [shards], int64, new memory."""
+        return np.diff(self.units[0])
+
+    def huge_group_bytes(self) -> int:
+        """Estimate the bytes of the largest row group that is decoded in parts; 0: none is."""
+        if self.units[1].size == self.group_rows.size:
+            return 0
+        row_bytes = self.decoded_bytes / np.maximum(self.rows, 1)
+        sizes = np.repeat(row_bytes, np.diff(self.group_starts)) * self.group_rows
+        return int(sizes.max())
 
     def manifest(self) -> tuple[tuple[str, int, int], ...]:
         """Give (name, rows, bytes) of each shard."""
@@ -207,7 +236,7 @@ class Shards(Sequence[Shard]):
         return hash((self.directory, self.memory, len(self), int(self.rows.sum())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        told = (name for name in self.__slots__ if name not in ("_digest", "seen"))
+        told = (name for name in self.__slots__ if name not in ("_digest", "_units", "seen"))
         return _unpickled, ({name: getattr(self, name) for name in told},)
 
     def __repr__(self) -> str:
@@ -215,14 +244,15 @@ class Shards(Sequence[Shard]):
 
     def _shard(self, place: int) -> Shard:
         name = self.names[place].as_py()
-        start, stop = self.group_starts[place : place + 2].tolist()
+        starts, group_rows = self.units
+        start, stop = starts[place : place + 2].tolist()
         return Shard(
             name=name,
             path=os.path.join(self.directory, name) if self.memory is None else "",
             rows=int(self.rows[place]),
             bytes=int(self.bytes[place]),
             decoded_bytes=int(self.decoded_bytes[place]),
-            group_rows=self.group_rows[start:stop],
+            group_rows=group_rows[start:stop],
             mtime_ns=0 if self.mtimes_ns is None else int(self.mtimes_ns[place]),
             layout=None if self.layouts is None else self.layouts.of(place),
             memory=None if self.memory is None else self.memory[place],

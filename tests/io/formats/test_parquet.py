@@ -152,9 +152,18 @@ def test_a_column_that_one_shard_lacks(parquet, read, tokens):
     assert taken.to_pylist() == [{"ids": [], "t": ""}, {"ids": [1], "t": ""}]
 
 
-def test_binary_is_not_text(parquet, read, text):
-    with pytest.raises(DatasetError, match="must be text, got binary"):
-        read(parquet(pa.table({"text": [b"a"]})), text)
+@pytest.mark.parametrize(
+    "dtype", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(3), "dictionary"]
+)
+def test_bytes_are_text_where_they_are_utf8(parquet, read, text, dtype):
+    values = pa.array([b"abc", b"gr\xc3", None, b"xyz"])
+    values = values.dictionary_encode() if dtype == "dictionary" else values.cast(dtype)
+    rows = read(parquet(pa.table({"text": values})), text)
+    assert rows.values([0, 3]) == ["abc", "xyz"]
+    with pytest.raises(DataError, match=r"row 1: field 'text' must be text, got bytes that are no"):
+        rows.values([1])
+    with pytest.raises(DataError, match=r"row 2: field 'text' must be text, got null"):
+        rows.values([2])
 
 
 def test_two_columns_of_one_name(parquet, read, text):
@@ -200,13 +209,21 @@ def test_empty_row_groups_between_others(tmp_path, read, text):
     assert rows.values([2, 0]) == ["c", "a"]
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"hello, this is no Parquet file at all"])
-def test_a_file_that_is_not_parquet(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "the file is empty: this is not a Parquet file: "),
+        (b"PAR1", "this is not a Parquet file, or it is damaged or cut off: "),
+        (b"id,text\n0,hello there\n", r"this is not a Parquet file: it begins with b'id,t': "),
+        (b"PARE and what is encrypted", "it is encrypted, and no keys are known: "),
+    ],
+)
+def test_a_file_that_is_not_parquet(tmp_path, content, what):
     (tmp_path / "a.parquet").write_bytes(content)
     with pytest.raises(
         ShardError,
-        match=r"dataset 'd', shard 'a.parquet': its footer must be readable, but this is not a "
-        r"Parquet file, or it is damaged or cut off: .*; write the file again, or move it out",
+        match=rf"^dataset 'd', shard 'a.parquet': its footer must be readable, but {what}.*; write "
+        r"the file .*, or move it out of the directory$",
     ):
         Dataset.from_path("d", tmp_path)
 
@@ -243,7 +260,7 @@ def test_a_file_rewritten_after_counting_is_refused(parquet, tmp_path, read, tex
 def test_a_file_that_is_gone(parquet, tmp_path, read, text):
     dataset = parquet(pa.table({"text": ["a"]}))
     (tmp_path / "0.parquet").unlink()
-    with pytest.raises(ShardError, match=r"shard '0.parquet': row group 0 .* it cannot be opened"):
+    with pytest.raises(ShardError, match=r"shard '0.parquet': its footer .* it cannot be opened"):
         read(dataset, text).take()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from zephon.expressions import Statistics
 from zephon.io.fields import Column
-from zephon.io.formats.parquet_statistics import statistics_of
+from zephon.io.formats.parquet_statistics import FooterStatistics
 
 
 @pytest.fixture
@@ -33,7 +33,8 @@ def told(tmp_path):
 def of_file(path, wanted, name="x", group=0):
     footer = pq.read_metadata(path)
     column = Column(name, "any", values=wanted)
-    (found,) = statistics_of(footer, [group], footer.schema.to_arrow_schema(), [column])
+    schema = footer.schema.to_arrow_schema()
+    (found,) = FooterStatistics(str(path), footer, schema, [column]).of([group])
     return found.get(name)
 
 
@@ -206,9 +207,10 @@ def test_more_nulls_than_rows_are_not_believed(told):
 
 def test_a_schema_that_is_not_the_footers_says_nothing(tmp_path):
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "a.parquet")
-    footer = pq.read_metadata(tmp_path / "a.parquet")
+    path = tmp_path / "a.parquet"
     other = pa.schema({"x": pa.int64(), "y": pa.int64()})
-    assert statistics_of(footer, [0], other, [Column("x", "any", values=pa.int64())]) == [{}]
+    wanted = [Column("x", "any", values=pa.int64())]
+    assert FooterStatistics(str(path), pq.read_metadata(path), other, wanted).of([0]) == [{}]
 
 
 def test_a_name_with_a_dot_is_a_column_or_a_field(tmp_path):

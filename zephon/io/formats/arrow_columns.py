@@ -1,6 +1,7 @@
 """Arrow columns of any type that files hold, as the few types that plans read.
 
-Text: string, large_string, string_view and dictionaries of them become ``TEXT``. Tokens: lists of
+Text: string, large_string, string_view and dictionaries of them become ``TEXT``, as do bytes that
+are UTF-8, which some writers have for text. Tokens: lists of
 any integers become ``TOKENS``. Lists of numbers beside them become those of ``fields.NUMBERS``; a
 value that would be changed by that is a fault of its row. Offsets are widened; characters and
 values of the wanted type are shared with the column that came in. Checking that text is UTF-8 runs
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.io.column_types import is_text
+from zephon.io.column_types import is_binary, is_text
 from zephon.io.exact_cast import exact_cast, not_utf8
 from zephon.io.exact_numbers import exactly
 from zephon.io.exact_values import shown
@@ -115,6 +116,10 @@ def _got(column: pa.Array, row: int) -> str:
 
 
 def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_binary(column.type):  # cast as text, one that is not would be an error of all
+        column = column.cast(pa.large_binary()).view(TEXT)
     text = column if column.type == TEXT else column.cast(TEXT)
     problems: dict[int, str] = {}
     if text.null_count:
@@ -194,4 +199,9 @@ def _is_counted_list(dtype: pa.DataType) -> bool:
         pa.types.is_list(dtype)
         or pa.types.is_large_list(dtype)
         or pa.types.is_fixed_size_list(dtype)
+        or _is_view(dtype)
     )
+
+
+def _is_view(dtype: pa.DataType) -> bool:
+    return pa.types.is_list_view(dtype) or pa.types.is_large_list_view(dtype)

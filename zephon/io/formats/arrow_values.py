@@ -189,4 +189,6 @@ def _is_number_list(dtype: pa.DataType) -> bool:
         pa.types.is_list(dtype)
         or pa.types.is_large_list(dtype)
         or pa.types.is_fixed_size_list(dtype)
+        or pa.types.is_list_view(dtype)
+        or pa.types.is_large_list_view(dtype)
     ) and _is_number(dtype.value_type)

@@ -25,7 +25,8 @@ from zephon.io.formats.first_rows import seen_in_column
 from zephon.io.formats.format import (
     GroupReader,
 )
-from zephon.io.formats.parquet_groups import ParquetGroups, located
+from zephon.io.formats.parquet_footer import Footer, group_rows, located, open_parquet
+from zephon.io.formats.parquet_groups import ParquetGroups
 from zephon.io.formats.parquet_layouts import (
     LAYOUT_TYPES,
     ParquetEntry,
@@ -112,11 +113,11 @@ class Parquet(FileFormat):
         if not here:
             return {}
         first = shards[int((shards.rows > 0).argmax())]
-        enough = int(np.searchsorted(np.cumsum(first.group_rows), LOOKED_AT)) + 1
-        groups = list(range(min(enough, len(first.group_rows))))
-        with located(dataset, first.name, f"row group {groups[-1]}"):
+        with located(dataset, first.name, "its first rows", first.path):
             first.check_unchanged(dataset, os.stat(first.path))  # opening a pipe would wait
-            with pq.ParquetFile(first.path, pre_buffer=False, buffer_size=_PROBED_BYTES) as file:
+            with open_parquet(first.path, buffer_bytes=_PROBED_BYTES) as file:
+                ends = np.cumsum(group_rows(file.metadata))
+                groups = list(range(min(int(np.searchsorted(ends, LOOKED_AT)) + 1, len(ends))))
                 found = file.iter_batches(
                     LOOKED_AT, row_groups=groups, columns=here, use_threads=False
                 )
@@ -145,9 +146,16 @@ class Parquet(FileFormat):
             footer = pq.read_metadata(shard.path)
         except (pa.ArrowException, OSError):
             return None
-        groups = range(footer.num_row_groups)
-        found = np.array([footer.row_group(group).total_byte_size for group in groups], np.int64)
-        return found if len(found) == len(shard.group_rows) else None
+        read = Footer.of(footer, shard)
+        if read is None:
+            return None
+        groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+        found = np.array([group.total_byte_size for group in groups], np.int64)
+        if read.parts is None:
+            return found
+        row_bytes = found / np.maximum([group.num_rows for group in groups], 1)
+        units = np.array([part.group for part in read.parts])
+        return (row_bytes[units] * shard.group_rows).astype(np.int64)
 
     def shortened(self, names: Sequence[str], extras: Sequence[dict[str, Any]]) -> None:
         """Write each schema once."""
@@ -184,18 +192,23 @@ class Parquet(FileFormat):
         return ParquetLayouts.stored(columns, about)
 
     def _footer(self, dataset: str, file: DataFile) -> tuple[Shard, list[pq.RowGroupMetaData]]:
-        with located(dataset, file.name, "its footer"):
+        with located(dataset, file.name, "its footer", file.path):
             status = file_status(dataset, file)
-            with pq.ParquetFile(file.path, pre_buffer=False) as opened:
+            with open_parquet(file.path) as opened:
                 footer, schema = opened.metadata, opened.schema_arrow.remove_metadata()
-        groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+            groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+            rows = [group.num_rows for group in groups]
+            if min(rows, default=0) < 0 or sum(rows) != footer.num_rows:
+                raise ValueError(
+                    f"it tells of {footer.num_rows} rows, and of {sum(rows)} in groups"
+                )
         shard = Shard(
             name=file.name,
             path=file.path,
             rows=footer.num_rows,
             bytes=status.st_size,
             decoded_bytes=sum(group.total_byte_size for group in groups),
-            group_rows=np.array([group.num_rows for group in groups], dtype=np.int64),
+            group_rows=np.array(rows, dtype=np.int64),
             mtime_ns=status.st_mtime_ns,
             layout=ParquetLayout(schema),
         )

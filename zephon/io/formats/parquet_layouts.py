@@ -19,8 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.io.formats.file_format import Entry, EntryProblem, Number
+from zephon.io.formats.parquet_units import units_of
 from zephon.io.shard import Shard
-from zephon.io.shards import Layouts
+from zephon.io.shards import Groups, Layouts
 
 LAYOUT_TYPES: Mapping[str, pa.DataType] = {"schema": pa.int32()}
 
@@ -78,6 +79,12 @@ class ParquetLayouts(Layouts):
     def about(self) -> dict[str, Any]:
         """Give the schemas."""
         return {"schemas": [encoded_schema(layout.schema) for layout in self.known]}
+
+    def units(
+        self, rows: NDArray[np.int64], decoded_bytes: NDArray[np.int64], groups: Groups
+    ) -> Groups:
+        """Part row groups that are huge."""
+        return units_of(rows, decoded_bytes, groups)
 
     def first_of_each(self, among: NDArray[np.int64]) -> list[int]:
         """Find the first shard of each different schema, among some positions and in their order.

@@ -2,16 +2,16 @@
 
 Wrong bounds lose rows without a word, so what is not sure is not said: bounds of types whose order
 is disputed, of values that reading converts in any way but widening, that contradict each other or
-the type, and of texts that may have been cut off. What Arrow itself distrusts (old writers, orders
-that are not defined) it does not hand out. A text that is not UTF-8 goes unnoticed in a row group
-that is skipped.
+the type, of texts that may have been cut off, and of columns whose order is not defined. A text
+that is not UTF-8 goes unnoticed in a row group that is skipped.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,48 +20,80 @@ import pyarrow.parquet as pq
 
 from zephon.column_steps import Statistics
 from zephon.io.fields import Column
+from zephon.io.formats.parquet_thrift import ChunkFacts, chunk_facts, footer_bytes
+from zephon.io.formats.parquet_units import Part
 
 _LONGEST_TEXT = 32  # bytes; writers that cut bounds off leave more
 _WHOLE_BOUNDS = "parquet-cpp"  # the beginning of a writer's name: it leaves out what is too long
 _TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 _BINARIES = (pa.binary(), pa.large_binary(), pa.binary_view())
 _WHOLE_BITS = {pa.float32(): 16, pa.float64(): 32}  # integers so wide are the same as floats
+_LAYOUTS = {
+    "BOOLEAN": struct.Struct("<?"),
+    "INT32": struct.Struct("<i"),
+    "INT64": struct.Struct("<q"),
+    "FLOAT": struct.Struct("<f"),
+    "DOUBLE": struct.Struct("<d"),
+}
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
-def statistics_of(
-    footer: pq.FileMetaData, groups: Sequence[int], schema: pa.Schema, columns: Sequence[Column]
-) -> list[dict[str, Statistics]]:
-    """Give the statistics of columns of kind "any", by path, of each of some row groups.
+class FooterStatistics:
+    """The statistics of columns of kind "any", of the row groups of one file.
 
     A column is left out if one of its values may be a bad one: then rows must be read to find it.
 
     Args:
+        path: the file.
         footer: of the file.
-        groups: which of its row groups.
         schema: of the file.
         columns: what is read; bounds are of their types.
     """
-    leaves = _leaves(schema)
-    found: list[dict[str, Statistics]] = [{} for _ in groups]
-    told = [
-        (about, into)
-        for about, into in zip(map(footer.row_group, groups), found, strict=True)
-        if about.num_columns == sum(leaves)
-    ]
-    for column in columns:
-        places = schema.get_all_field_indices(column.path)
-        if len(places) == 1:
-            field, leaf = schema.field(places[0]), sum(leaves[: places[0]])
-            if not _is_widening(field.type, column.type):
-                continue
-            read = _Leaf.of(footer, leaf, field)
-            for about, into in told:
-                into[column.path] = _statistics(about, read, column.type)
-        elif not places and (column.named or column.path.split(".")[0] not in schema.names):
-            for about, into in told:
-                into[column.path] = Statistics(None, None, about.num_rows, about.num_rows)
-    return found
+
+    def __init__(
+        self, path: str, footer: pq.FileMetaData, schema: pa.Schema, columns: Sequence[Column]
+    ) -> None:
+        leaves = _leaves(schema)
+        self._read: list[tuple[Column, _Leaf]] = []
+        self._missing: list[str] = []
+        for column in columns:
+            places = schema.get_all_field_indices(column.path)
+            if len(places) == 1:
+                field, leaf = schema.field(places[0]), sum(leaves[: places[0]])
+                if _is_widening(field.type, column.type):
+                    self._read.append((column, _Leaf.of(footer, leaf, field)))
+            elif not places and (column.named or column.path.split(".")[0] not in schema.names):
+                self._missing.append(column.path)
+        self._footer = footer
+        wanted = {leaf.number for _, leaf in self._read if leaf.flat}
+        told = chunk_facts(footer_bytes(path), wanted) if wanted else []
+        if told is None or footer.num_columns != sum(leaves):
+            self._read = []
+        self._told = told or []
+
+    def of(self, groups: Sequence[int]) -> list[dict[str, Statistics]]:
+        """Give the statistics by path, of each of some row groups."""
+        return [self._of(group) for group in groups]
+
+    def _of(self, group: int) -> dict[str, Statistics]:
+        rows = self._footer.row_group(group).num_rows
+        told = self._told[group] if group < len(self._told) else {}
+        found = {path: Statistics(None, None, rows, rows) for path in self._missing}
+        for column, leaf in self._read:
+            found[column.path] = _statistics(rows, leaf, told.get(leaf.number), column.type)
+        return found
+
+
+def statistics_of_part(told: Mapping[str, Statistics], part: Part) -> dict[str, Statistics]:
+    """Give what holds for a part of a row group, of what a footer says of all of it."""
+    return {path: _of_part(each, part.stop - part.start) for path, each in told.items()}
+
+
+def _of_part(told: Statistics, rows: int) -> Statistics:
+    nulls = told.nulls
+    if nulls:
+        nulls = rows if nulls == told.rows else None
+    return Statistics(told.low, told.high, nulls, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,30 +164,22 @@ def _is_widening(found: pa.DataType, wanted: pa.DataType) -> bool:
     return pa.types.is_float32(found) and pa.types.is_float64(wanted)
 
 
-def _statistics(about: pq.RowGroupMetaData, leaf: _Leaf, wanted: pa.DataType) -> Statistics:
-    rows = about.num_rows
+def _statistics(rows: int, leaf: _Leaf, told: ChunkFacts | None, wanted: pa.DataType) -> Statistics:
     if leaf.null:
         return Statistics(None, None, rows, rows)
     nothing = Statistics(None, None, None, rows)
-    if not leaf.flat:
+    if told is None or not leaf.flat or told.values != rows or told.physical != leaf.physical:
         return nothing
-    chunk = about.column(leaf.number)
-    told = chunk.statistics if chunk.is_stats_set else None
-    if told is None or chunk.num_values != rows:
-        return nothing
-    nulls = told.null_count if told.has_null_count else None
-    if nulls is not None and not 0 <= nulls <= rows:
+    if told.nulls is not None and not 0 <= told.nulls <= rows:
         return nothing
     low, high = _bounds(leaf, told, wanted)
-    return Statistics(low, high, nulls, rows)
+    return Statistics(low, high, told.nulls, rows)
 
 
 def _bounds(
-    leaf: _Leaf, told: pq.Statistics, wanted: pa.DataType
+    leaf: _Leaf, told: ChunkFacts, wanted: pa.DataType
 ) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    if not told.has_min_max:
-        return None, None
-    low, high = _plain(leaf, told.min_raw), _plain(leaf, told.max_raw)
+    low, high = _plain(leaf, told.low), _plain(leaf, told.high)
     if low is None or high is None:
         return None, None
     if isinstance(low, float) and (math.isnan(low) or math.isnan(high)):
@@ -169,18 +193,12 @@ def _bounds(
     return _scalar(low, leaf, wanted), _scalar(high, leaf, wanted)
 
 
-def _plain(leaf: _Leaf, raw: object) -> Any:
+def _plain(leaf: _Leaf, raw: bytes | None) -> Any:
     """Give a bound as a value that Python orders as Parquet does; None if it may be none."""
     physical, logical = leaf.physical, leaf.logical
-    if physical == "BOOLEAN":
-        return bool(raw)
-    if physical in ("FLOAT", "DOUBLE") and isinstance(raw, (int, float)):
-        return float(raw)
-    if physical in ("INT32", "INT64") and isinstance(raw, int):
-        if not leaf.signed:
-            return raw % (1 << (32 if physical == "INT32" else 64))
-        return raw if logical in ("NONE", "INT", "DATE", "TIMESTAMP") else None
-    if physical == "BYTE_ARRAY" and isinstance(raw, bytes):
+    if raw is None:
+        return None
+    if physical == "BYTE_ARRAY":
         whole = leaf.writer.startswith(_WHOLE_BOUNDS) or len(raw) < _LONGEST_TEXT
         if logical != "STRING" or not whole:
             return None
@@ -188,7 +206,15 @@ def _plain(leaf: _Leaf, raw: object) -> Any:
             return raw.decode()
         except UnicodeDecodeError:
             return None
-    return None
+    layout = _LAYOUTS.get(physical)
+    if layout is None or len(raw) != layout.size:
+        return None
+    (value,) = layout.unpack(raw)
+    if physical in ("INT32", "INT64"):
+        if not leaf.signed:
+            return value % (1 << (8 * layout.size))
+        return value if logical in ("NONE", "INT", "DATE", "TIMESTAMP") else None
+    return value
 
 
 def _scalar(value: object, leaf: _Leaf, wanted: pa.DataType) -> pa.Scalar | None:
