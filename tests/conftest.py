@@ -36,7 +36,8 @@ def pytest_collection_finish():
 def _caches(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("ZEPHON_TOKENIZER_CACHE_DIR", str(tmp_path_factory.mktemp("tokenizer-cache")))
-    patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))  # the spill lies in ~/.cache
+    patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))  # spill, catalogues: in ~/.cache
+    patch.delenv("ZEPHON_CATALOG_DIR", raising=False)
     yield
     patch.undo()
 

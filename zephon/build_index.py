@@ -31,14 +31,15 @@ import msgspec
 
 from zephon.errors import DatasetError, NotYetError, PlanError, ZephonError, nearest
 from zephon.io.atomic import written_atomically
-from zephon.io.catalog import CATALOG, Catalog, write_catalog, write_shards
+from zephon.io.catalog import CATALOG, write_catalog
+from zephon.io.catalog_file import Catalog, write_shards
 from zephon.io.each_file import each_file
 from zephon.io.formats.registering import FILE_FORMATS
 from zephon.io.index import FORMAT_VERSION, INDEXES, Index, UnusableIndex, read_index
 from zephon.io.location import file_to_write, local_directory, path_text, refuse_remote
 from zephon.io.opening import (
     Opened,
-    count_files,
+    describe_files,
     list_files,
     open_index,
     opened,
@@ -154,7 +155,7 @@ def build_catalog(
     if index is not None and _is_fresh(name, directory, index):
         found = open_index(name, directory, index)
     if found is None or found.shards.marks is None:  # an index of other tools tells no marks
-        found = count_files(name, directory, fmt, each, whole=True)
+        found = describe_files(name, directory, fmt, each)
     _write_catalog(target, found)
     return str(target)
 

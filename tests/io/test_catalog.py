@@ -44,15 +44,15 @@ def without_marks(dataset, path):
 
 
 def rewritten(folder, change, about=None):
-    """Change the columns of a catalogue, or what it says of them."""
+    """Change the columns of a catalogue, or what it says of them; without a checksum."""
     path = folder / catalogs.CATALOG
     with pa.ipc.open_file(path) as reader:
         batch, metadata = reader.get_batch(0), dict(reader.schema.metadata)
     columns = {name: batch.column(name) for name in batch.schema.names}
     change(columns)
-    if about:
-        said = json.loads(metadata[b"zephon.catalog"])
-        metadata[b"zephon.catalog"] = json.dumps({**said, **about}).encode()
+    said = json.loads(metadata[b"zephon.catalog"])
+    del said["crc32"]
+    metadata[b"zephon.catalog"] = json.dumps({**said, **(about or {})}).encode()
     made = pa.RecordBatch.from_pydict(columns).replace_schema_metadata(metadata)
     with pa.ipc.new_file(path, made.schema) as writer:
         writer.write_batch(made)

@@ -12,7 +12,7 @@ from tests.written import lines, parquet, raw
 from zephon.build_index import build_catalog, build_index
 from zephon.errors import DatasetError, NotYetError, ShardError
 from zephon.io import Dataset
-from zephon.io.catalog import Catalog, write_shards
+from zephon.io.catalog_file import Catalog, write_shards
 
 
 def write(folder, index, name="index.json"):

@@ -1,4 +1,6 @@
-"""Files, an index, a catalogue: whichever tells of the shards, no byte of a stream changes."""
+"""Files, what is kept of them, an index, a catalogue: whichever tells of the shards, no byte of a
+stream changes.
+"""
 
 import os
 
@@ -8,10 +10,11 @@ from tests.properties.recipes import lengths, rows, source
 from tests.written import dataset as write
 from zephon import Dataset, Pipeline
 from zephon.build_index import build_catalog, build_index
+from zephon.io import kept_counts, stamps
 from zephon.io.shards import Shards
 
 KINDS = ("parquet", "jsonl", "jsonl.gz")
-WAYS = ("files", "index", "catalogue")
+WAYS = ("files", "kept", "index", "catalogue")
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -27,6 +30,13 @@ def ways(request, tmp_path_factory):
         write(request.param, folder / name, documents, name=name, shards=shards)
         made[name] = folder / name
     found = {"files": _opened(made)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZEPHON_CATALOG_DIR", str(folder / "kept"))
+        patch.setattr(stamps, "SETTLED_NS", -(1 << 60))
+        patch.setattr(kept_counts, "KEPT_SECONDS", 0)
+        assert not any(dataset.shards.kept_in for dataset in _opened(made))
+        found["kept"] = _opened(made)
+    assert all(dataset.shards.kept_in for dataset in found["kept"])
     for path in made.values():
         build_index(request.param.split(".")[0], path, progress=False)
     found["index"] = _opened(made)
@@ -34,7 +44,7 @@ def ways(request, tmp_path_factory):
         build_catalog(path, progress=False)
     found["catalogue"] = _opened(made)
     listed = [datasets[0].shards.listed_by for datasets in found.values()]
-    assert [each and each.file for each in listed] == [None, "index.json", "_catalog.arrow"]
+    assert [each and each.file for each in listed] == [None, None, "index.json", "_catalog.arrow"]
     return found
 
 
@@ -63,7 +73,10 @@ def test_a_recipe_is_the_same(ways):
     assert len({pipeline(datasets).fingerprint() for datasets in ways.values()}) == 1
 
 
-@pytest.mark.parametrize(("before", "after"), [("files", "catalogue"), ("catalogue", "index")])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("files", "catalogue"), ("catalogue", "index"), ("files", "kept"), ("kept", "index")],
+)
 def test_a_checkpoint_goes_from_one_way_to_another(ways, before, after):
     first = pipeline(ways[before])
     batches = iter(first)
@@ -74,6 +87,15 @@ def test_a_checkpoint_goes_from_one_way_to_another(ways, before, after):
     second = pipeline(ways[after])
     second.restore(state)
     assert [batch.to_training()["input_ids"].tolist() for batch in second] == rest
+
+
+def test_a_checkpoint_does_not_tell_what_was_kept(ways):
+    def state(datasets):
+        found = pipeline(datasets)
+        next(iter(found))
+        return found.checkpoint()
+
+    assert state(ways["kept"]) == state(ways["files"])
 
 
 def test_above_4096_shards_a_checkpoint_holds_a_summary(tmp_path):

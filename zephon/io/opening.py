@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from zephon.errors import DatasetError, NotYetError, nearest
-from zephon.io.catalog import CATALOG, UnusableCatalog, read_catalog
-from zephon.io.data_file import DataFile
-from zephon.io.each_file import each_file
+from zephon.io.catalog import CATALOG, read_catalog
+from zephon.io.catalog_file import UnusableCatalog
 from zephon.io.fields import Field
 from zephon.io.formats.file_format import Entry, FileFormat
 from zephon.io.formats.registering import FILE_FORMATS, suffixes_by_kind, yielding_kinds
 from zephon.io.index import Index, UnusableIndex, read_index
+from zephon.io.kept_counts import Counted, counted_files
 from zephon.io.listing import Listing, list_beside, list_directory
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
@@ -31,7 +30,6 @@ _NOT_YET = ("lance", "litdata", "mds", "vortex")
 MANY_FILES = 64
 """From so many on, whoever opens a directory without an index is told of it, once."""
 
-EachFile = Callable[[Callable[[str, DataFile], Shard], str, Path, Sequence[str]], Iterator[Shard]]
 Formats = Mapping[str, FileFormat]
 """Formats by name, with the options that the user gave."""
 
@@ -147,31 +145,23 @@ def open_directory(
         index = read_index(name, directory, formats, fmt)
     except UnusableIndex as exc:
         _warn(name, directory / exc.file, exc, "the files are", "index")
-        return count_files(name, directory, fmt, formats=formats)
+        return count_files(name, directory, fmt, formats)[0]
     if index is not None:
         return open_index(name, directory, index, formats)
-    found = count_files(name, directory, fmt, formats=formats)
-    _suggest_index(name, directory, len(found.shards))
+    found, counted = count_files(name, directory, fmt, formats)
+    _suggest_index(name, directory, counted)
     return found
 
 
 def count_files(
-    name: str,
-    directory: Path,
-    fmt: str | None,
-    each: EachFile | None = None,
-    *,
-    whole: bool = False,
-    formats: Formats = FILE_FORMATS,
-) -> Opened:
-    """Look at every file of a directory.
+    name: str, directory: Path, fmt: str | None, formats: Formats = FILE_FORMATS
+) -> tuple[Opened, Counted]:
+    """Count every file of a directory, but for those of which it is known from before.
 
     Args:
         name: of the dataset, for messages.
         directory: an existing local directory.
         fmt: the one format to read; None decides by the files.
-        each: looks at files as ``each_file`` does; None is that.
-        whole: look for all that an index tells, such as types of JSONL; not as fast.
         formats: those that can be read, with their options.
 
     Raises:
@@ -180,10 +170,29 @@ def count_files(
     """
     listing = list_files(name, directory, fmt)
     known = _one_of(name, formats, listing.kind)
-    look = known.described if whole else known.count
-    each = each or partial(each_file, quickly=known.counts_quickly and not whole)
-    counted = list(each(look, name, directory, listing.files))
-    shards = Shards.of(counted, directory=str(directory), layouts=known.layouts(counted))
+    counted = counted_files(name, directory, listing.files, known)
+    return opened(name, known, counted.shards, listing.passed_over), counted
+
+
+def describe_files(
+    name: str, directory: Path, fmt: str | None, each: Callable[..., Iterator[Shard]]
+) -> Opened:
+    """Look at every file of a directory for all that an index tells, such as types of JSONL.
+
+    Args:
+        name: of the dataset, for messages.
+        directory: an existing local directory.
+        fmt: the one format to read; None decides by the files.
+        each: looks at files as ``each_file`` does.
+
+    Raises:
+        DatasetError: there is no data, or of several formats.
+        ShardError: a file cannot be read.
+    """
+    listing = list_files(name, directory, fmt)
+    known = FILE_FORMATS[listing.kind]
+    found = list(each(known.described, name, directory, listing.files))
+    shards = Shards.of(found, directory=str(directory), layouts=known.layouts(found))
     return opened(name, known, shards, listing.passed_over)
 
 
@@ -223,7 +232,8 @@ def open_index(name: str, directory: Path, index: Index, formats: Formats = FILE
     ]
     uncounted = [place for place, shard in enumerate(told) if shard is None]
     files = [named[place] for place in uncounted]
-    for place, shard in zip(uncounted, each_file(known.count, name, directory, files), strict=True):
+    counted = counted_files(name, directory, files, known).shards if files else ()
+    for place, shard in zip(uncounted, counted, strict=True):
         told[place] = _as_told(name, shard, entries[place], listed_by)
     found = [shard for shard in told if shard is not None]
     shards = Shards.of(found, directory=folder, layouts=known.layouts(found), listed_by=listed_by)
@@ -255,14 +265,21 @@ def opened(name: str, known: FileFormat, shards: Shards, passed_over: tuple[str,
 _suggested: set[Path] = set()
 
 
-def _suggest_index(name: str, directory: Path, files: int) -> None:
+def _suggest_index(name: str, directory: Path, counted: Counted) -> None:
     """Say that an index would help, once for each directory of many files."""
-    if files < MANY_FILES or directory in _suggested:
+    if counted.looked_at < MANY_FILES or directory in _suggested:
         return
     _suggested.add(directory)
+    each = "each" if counted.looked_at == len(counted.shards) else f"{counted.looked_at:,}"
+    known = ""
+    if counted.kept_in:
+        known = f"; what was found is kept for the next time in {counted.kept_in!r}"
+    elif counted.problem:
+        known = f"; what was found cannot be kept for the next time: {counted.problem}"
     warnings.warn(
-        f"dataset {name!r}: {str(directory)!r} has no index, so each of its {files:,} files was "
-        f"looked at to open it; write an index once with `zephon index {directory}`",
+        f"dataset {name!r}: {str(directory)!r} has no index, so {each} of its "
+        f"{len(counted.shards):,} files was looked at to open it{known}; write an index once with "
+        f"`zephon index {directory}`",
         RuntimeWarning,
         stacklevel=4,  # the caller of Dataset.from_path
     )

@@ -8,16 +8,15 @@ that mean nothing here yet are accepted; ``StoreOptions.without_effect`` lists t
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from zephon.errors import PlanError
 from zephon.io.given import Options
+from zephon.io.own_directory import default_root
 from zephon.options import parse_size
 
-DEFAULT_ROOT = "~/.cache/zephon"
 ROW_GROUP_FOLDER = ".parquet-rg-cache"
 LEAST_ROW_GROUP_LIMIT = 4 << 30
 _ROW_GROUP_SHARE = 10  # one part in so many of the shard cache's limit
@@ -55,7 +54,7 @@ class CacheOptions(Options):
     in_effect = frozenset({"enabled", "root", "limit_bytes", "rg_cache_bytes"})
 
     enabled: bool = False
-    root: str | os.PathLike[str] = field(default_factory=lambda: _default_root())
+    root: str | os.PathLike[str] = field(default_factory=default_root)
     limit_bytes: int | None = None
     rg_cache_bytes: int | None = None
     keep_zip: bool = False
@@ -240,15 +239,7 @@ class StoreOptions(Options):
 
 def own_row_group_root() -> Path:
     """Give the spill's root where nobody names one: a place that anyone can foresee."""
-    return Path(_default_root(), ROW_GROUP_FOLDER).absolute()
-
-
-def _default_root() -> Path:
-    """Give the place below the home directory; a user without one gets one for the machine."""
-    try:
-        return Path(DEFAULT_ROOT).expanduser()
-    except RuntimeError:
-        return Path(tempfile.gettempdir(), f"zephon-{os.getuid()}")
+    return Path(default_root(), ROW_GROUP_FOLDER).absolute()
 
 
 _GROUPS: dict[str, type[Options]] = {

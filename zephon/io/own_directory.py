@@ -14,8 +14,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import tempfile
 from pathlib import Path
 
+DEFAULT_ROOT = "~/.cache/zephon"
 PRIVATE_DIRECTORY, PRIVATE_FILE = 0o700, 0o600
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -23,6 +25,14 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 class ForeignRootError(OSError):
     """The root of our own choosing is not this user's alone."""
+
+
+def default_root() -> Path:
+    """Give the place below the home directory; a user without one gets one for the machine."""
+    try:
+        return Path(DEFAULT_ROOT).expanduser()
+    except RuntimeError:
+        return Path(tempfile.gettempdir(), f"zephon-{os.getuid()}")
 
 
 def check_ours(root: Path) -> None:

@@ -68,6 +68,7 @@ class Shards(Sequence[Shard]):
         marks: content marks (``marks``), shape [shards], uint64; None unless all were told.
         full_hashes: the first 48 bits of each whole file's SHA-256, shape [shards], uint64; None
             unless all were told.
+        kept_in: the kept catalogue that told of files which had not changed since; "" if none did.
 
     >>> shards = Shards.of([], directory="/data")
     >>> len(shards), shards.rows.tolist(), list(shards)
@@ -76,8 +77,8 @@ class Shards(Sequence[Shard]):
 
     __slots__ = (
         "_digest", "_units", "bytes", "decoded_bytes", "directory", "full_hashes", "group_rows",
-        "group_starts", "layouts", "listed_by", "marks", "memory", "mtimes_ns", "names", "rows",
-        "seen",
+        "group_starts", "kept_in", "layouts", "listed_by", "marks", "memory", "mtimes_ns", "names",
+        "rows", "seen",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +97,7 @@ class Shards(Sequence[Shard]):
         listed_by: ListedBy | None = None,
         marks: NDArray[np.uint64] | None = None,
         full_hashes: NDArray[np.uint64] | None = None,
+        kept_in: str = "",
     ) -> None:
         self.directory = directory
         self.rows = _read_only(rows)
@@ -110,6 +112,7 @@ class Shards(Sequence[Shard]):
         self.listed_by = listed_by
         self.marks = marks
         self.full_hashes = full_hashes
+        self.kept_in = kept_in
         self._digest: str | None = None
         self._units: Groups | None = None
         self.seen: dict[int, tuple[int, int]] = {}  # by position: st_ctime_ns, and the mark at that
@@ -172,6 +175,10 @@ class Shards(Sequence[Shard]):
         row_bytes = self.decoded_bytes / np.maximum(self.rows, 1)
         sizes = np.repeat(row_bytes, np.diff(self.group_starts)) * self.group_rows
         return int(sizes.max())
+
+    def told_by(self) -> str:
+        """Name the file that told of shards which were not looked at; "" if all were."""
+        return self.kept_in if self.listed_by is None else self.listed_by.file
 
     def manifest(self) -> tuple[tuple[str, int, int], ...]:
         """Give (name, rows, bytes) of each shard."""

@@ -29,6 +29,7 @@ _HIDDEN = {
     "steps",
     "tokenizer",
     "passed_over",
+    "told_by",
     "without",
     "stage",
     "aligned_kinds",
@@ -169,6 +170,7 @@ def _data_lines(plan: Plan) -> list[str]:
     lines = []
     for component in fetch.components:
         lines += [f"  {_component(component, fetch.decided_by)}"]
+        lines += [f"    told of by {component.told_by}"] if component.told_by else []
         shown = component.passed_over[:_SHOWN_PASSED_OVER]
         lines += [f"    passed over {item}" for item in shown]
         if len(component.passed_over) > len(shown):

@@ -24,6 +24,7 @@ def fetch_node(source: WorkSource) -> Fetch:
                 fields_complete=c.dataset.fields_complete,
                 all_named=c.dataset.format.names_all_fields,
                 passed_over=tuple(c.dataset.passed_over),
+                told_by=c.dataset.shards.told_by(),
             )
             for c in read.values()
             if c.read

@@ -15,7 +15,8 @@ class ReadComponent:
     """What is known of one component before a row is read.
 
     share: normalized weight; None: the work source decides as it goes. fields_complete: every row
-    has all ``fields`` and no other; all_named: no row has other fields than these.
+    has all ``fields`` and no other; all_named: no row has other fields than these. told_by: the
+    file that told of the shards; "" where they were looked at.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ReadComponent:
     fields_complete: bool
     all_named: bool = False
     passed_over: tuple[str, ...] = ()
+    told_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
