@@ -35,7 +35,6 @@ from zephon.io.payload import Payload
 from zephon.io.read_counts import ReadCounter, ReadCounts
 from zephon.io.row_filters import FilteredGroups, group_reader
 from zephon.io.spill.key import GroupKey
-from zephon.io.spill.spill import Spill
 from zephon.io.spill.texts import SpilledTexts
 from zephon.io.taken_parts import TakenPart, bad_rows, payload_of, places_of, taken, taken_kept
 
@@ -103,7 +102,7 @@ class RowReader:
             self._groups = FilteredGroups(
                 dataset, keep, columns, frame, payload=payload, counter=self._counter
             )
-        if isinstance(cache.lower, Spill):
+        if cache.lower is not None:
             self._groups.keep_texts(SpilledTexts(cache.lower))
         self._first_row = offsets_of(dataset.counts())
         self._first_group = offsets_of(dataset.group_counts())

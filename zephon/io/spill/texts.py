@@ -12,9 +12,9 @@ from zephon.io.formats.format import DecodedGroup, columns_batch
 from zephon.io.formats.line_blocks import row_lines
 from zephon.io.formats.line_layouts import blocks_of
 from zephon.io.formats.line_rows import LineRows, Place
+from zephon.io.group_cache import Lower
 from zephon.io.shard import Shard
 from zephon.io.spill.key import GroupKey
-from zephon.io.spill.spill import Spill
 
 _TEXT_ALONE = "\0"  # in the place of a dataset's name: nothing is decoded, so nothing names one
 
@@ -22,7 +22,7 @@ _TEXT_ALONE = "\0"  # in the place of a dataset's name: nothing is decoded, so n
 class SpilledTexts:
     """Keeps the text of blocks in a spill, and gives it back; any number of threads may call."""
 
-    def __init__(self, spill: Spill) -> None:
+    def __init__(self, spill: Lower) -> None:
         self._spill = spill
 
     def find(self, shard: Shard, number: int) -> bytes | None:
