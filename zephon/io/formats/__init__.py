@@ -4,21 +4,34 @@ Read ``format`` and ``file_format`` first: what every format can do. Then a form
 down: ``parquet`` → ``parquet_layouts``, ``parquet_schema``, ``parquet_groups``,
 ``parquet_statistics``, ``arrow_columns``, ``arrow_rows``; ``jsonl`` → ``line_layouts``,
 ``line_blocks``, ``line_types``, ``line_groups``, ``line_decoder``, ``line_columns``,
-``line_rows``, ``forward_file``, ``compressed_text``; ``memory``. To add one: a file, and a line
-here.
+``line_rows``, ``forward_file``, ``compressed_text``; ``memory``. Then ``block_format``, the base
+of all others, and ``table_format``, of those that tell their columns. To add one: a file, and a
+line here; a program adds its own with ``register``.
 """
 
 from __future__ import annotations
 
+from zephon.io.formats.arrow_ipc import Arrow
+from zephon.io.formats.block_format import BlockFormat, RecordFormat
+from zephon.io.formats.blocks import Block, Decoded, Problem
 from zephon.io.formats.jsonl import Jsonl
 from zephon.io.formats.memory import Memory
 from zephon.io.formats.parquet import Parquet
 from zephon.io.formats.registering import register, registered
 
-__all__ = ["FORMATS", "register"]
+__all__ = [
+    "FORMATS",
+    "Block",
+    "BlockFormat",
+    "Decoded",
+    "Problem",
+    "RecordFormat",
+    "register",
+]
 
 FORMATS = registered(
     Jsonl(),
     Parquet(),
     Memory(),
+    Arrow(),
 )

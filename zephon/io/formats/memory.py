@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, DatasetError
 from zephon.io.data_file import DataFile
-from zephon.io.exact_values import checked_column, exact_column
 from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType, TypesSeen
-from zephon.io.fields import LOOKED_AT, TEXT, Column, Field, Seen
-from zephon.io.formats.arrow_columns import number_lists
+from zephon.io.fields import LOOKED_AT, Column, Field, Seen
 from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import (
     DecodedGroup,
@@ -25,13 +21,13 @@ from zephon.io.formats.format import (
     columns_batch,
     held_bytes,
 )
+from zephon.io.formats.row_columns import column_of_rows, copied
 from zephon.io.in_memory import InMemoryShard
-from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
 from zephon.io.seen_types import SeenTypes
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
-from zephon.io.values import fields_of, raw_value_of, value_of
+from zephon.io.values import fields_of
 
 GROUP_ROWS = 4096
 
@@ -105,7 +101,7 @@ class MemoryGroups(GroupReader):
         rows = _rows(about).getsamples(numbers)
         place = f"dataset {self._dataset!r}, shard {about.name!r}"
         faults: list[Faults] = []
-        arrays = [_column(rows, column, faults) for column in self._columns]
+        arrays = [column_of_rows(rows, column, faults) for column in self._columns]
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, len(rows)),
             faults=tuple(faults),
@@ -147,7 +143,7 @@ class ObjectRows(RowSource):
             DataError: the row cannot be copied; names dataset, shard and row.
         """
         try:
-            return _copied(self._rows[index])
+            return copied(self._rows[index])
         except Exception as exc:  # the row is the user's, and so is what its copying raises
             raise DataError(
                 f"{self.place(index)}: a row must be one that "
@@ -158,25 +154,6 @@ class ObjectRows(RowSource):
     def place(self, index: int) -> str:
         """Say where one row lies."""
         return f"{self._place}, row {self._numbers[index]}"
-
-
-def _copied(row: Any) -> Any:
-    """Copy a row as ``deepcopy`` does; plain dicts of plain values many times faster."""
-    if type(row) is not dict or set(map(type, row)) != {str}:
-        return deepcopy(row)
-    made = {}
-    for name, value in row.items():
-        kind = type(value)
-        if kind in _UNCHANGEABLE:
-            made[name] = value
-        elif kind is list and set(map(type, value)) <= _UNCHANGEABLE:
-            made[name] = list(value)
-        else:  # what is inside may be shared between fields
-            return deepcopy(row)
-    return made
-
-
-_UNCHANGEABLE = {str, bytes, int, float, bool, type(None)}
 
 
 def in_memory_shard(key: int, rows: InMemoryShard) -> Shard:
@@ -191,62 +168,6 @@ def in_memory_shard(key: int, rows: InMemoryShard) -> Shard:
         group_rows=np.array([GROUP_ROWS] * full + [rest] * bool(rest), dtype=np.int64),
         memory=rows,
     )
-
-
-def _column(rows: Sequence[Any], column: Column, faults: list[Faults]) -> pa.Array:
-    problems: dict[int, str] = {}
-    if column.kind == "any":
-        made = _of_any_type(rows, column, problems)
-    else:
-        made = (_texts if column.kind == "text" else _number_lists)(rows, column, problems)
-    if problems:
-        faults.append(Faults.of(problems, column))
-    return made
-
-
-def _of_any_type(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
-    try:
-        found = exact_column([raw_value_of(row, column) for row in rows], column.type)
-    except Exception:  # whose row it is, and what is wrong with it, is said below
-        found = None
-    if found is not None:
-        return found
-    values: list[Any] = [None] * len(rows)
-    _fill(values, rows, column, problems)
-    return checked_column(values, column.type)
-
-
-def _texts(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
-    values = [""] * len(rows)
-    _fill(values, rows, column, problems)
-    return pa.array(values, TEXT)
-
-
-def _number_lists(rows: Sequence[Any], column: Column, problems: dict[int, str]) -> pa.Array:
-    values = [np.empty(0, column.dtype)] * len(rows)
-    _fill(values, rows, column, problems)
-    offsets = offsets_of([len(value) for value in values])
-    joined = np.concatenate(values)
-    if joined.dtype == np.bool_:
-        joined = joined.view(np.uint8)
-    return number_lists(offsets, pa.array(joined, column.type.value_type))
-
-
-def _fill(values: list[Any], rows: Sequence[Any], column: Column, problems: dict[int, str]) -> None:
-    """Put each row's value in its place; a row that has none is noted and keeps the empty value."""
-    for index, row in enumerate(rows):
-        try:
-            values[index] = value_of(row, column)
-        except DataError as exc:
-            problems[index] = f": {exc}; {_remedy(row, column)}"
-        except Exception as exc:  # the row is an object of the user's, whose own code may fail
-            reason = f"{type(exc).__name__}: {exc}"
-            problems[index] = f": field {column.path!r} raised {reason}; mend the row"
-
-
-def _remedy(row: object, column: Column) -> str:
-    mend = "mend or remove the row"
-    return column.remedy(mend) if isinstance(row, Mapping) else mend
 
 
 def _rows(shard: Shard) -> InMemoryShard:

@@ -1,0 +1,53 @@
+"""Files of other formats as people write them."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.odd_files.table import odd
+from tests.written import lines, pipeline
+from zephon import Dataset
+from zephon.errors import ShardError
+
+
+def rows_of(folder, **how):
+    found = [record.payload for record in pipeline(Dataset.from_path("words", folder, **how))]
+    return [{key: _plain(value) for key, value in row.items()} for row in found]
+
+
+def _plain(value):
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+TABLE = pa.table({"text": ["one", "two", "three"], "tag": pa.array(["x", "y", "x"])})
+
+
+def arrow(path, new, table=TABLE, compression=None):
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with new(str(path), table.schema, options=options) as file:
+        file.write_table(table, 2)
+
+
+@odd("Other formats", "Arrow IPC as a file or a stream", "both are read, compressed or not")
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_both_formats_of_arrow(tmp_path, new):
+    arrow(tmp_path / "a.arrow", new, compression="zstd")
+    arrow(tmp_path / "b.arrow", new)
+    assert rows_of(tmp_path) == TABLE.to_pylist() * 2
+
+
+@odd("Other formats", "an Arrow file that is cut off", "it is refused when the dataset is opened")
+def test_an_arrow_file_that_is_cut_off(tmp_path):
+    arrow(tmp_path / "a.arrow", pa.ipc.new_file)
+    whole = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "a.arrow").write_bytes(whole[:-30])
+    with pytest.raises(ShardError, match=r"shard 'a.arrow'.*it is cut off"):
+        rows_of(tmp_path)
+
+
+@odd("Other formats", "Arrow files beside JSONL or Parquet", "they are passed over without `fmt=`")
+def test_arrow_files_beside_others(tmp_path):
+    arrow(tmp_path / "cache.arrow", pa.ipc.new_stream)
+    lines(tmp_path, "a.jsonl", [{"text": "four"}])
+    assert rows_of(tmp_path) == [{"text": "four"}]
+    assert rows_of(tmp_path, fmt="arrow") == TABLE.to_pylist()

@@ -1,0 +1,228 @@
+"""Reading blocks of rows, plain or out of a compressed file, and turning them into columns."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import pyarrow as pa
+
+from zephon.io.faults import Faults
+from zephon.io.fields import Column
+from zephon.io.formats.arrow_columns import empty_column
+from zephon.io.formats.arrow_rows import TableRows
+from zephon.io.formats.block_layouts import layout_of
+from zephon.io.formats.block_rows import BlockRows
+from zephon.io.formats.blocks import Decoded, Problem, located
+from zephon.io.formats.compressed_text import codec_of
+from zephon.io.formats.format import DecodedGroup, GroupReader, Texts, columns_batch, held_bytes
+from zephon.io.formats.forward_file import ForwardFile, PassedBlocks
+from zephon.io.formats.line_blocks import LineBlocks
+from zephon.io.formats.line_groups import PASSED_BYTES
+from zephon.io.formats.parquet_groups import converted_column
+from zephon.io.formats.parquet_schema import type_of
+from zephon.io.formats.row_columns import column_of_rows
+from zephon.io.payload import RowSource
+from zephon.io.shard import Shard
+
+_EXCERPT = 60  # bytes of a bad row in a message
+_FORWARD_FILES = 8  # compressed files that a reader holds open
+_PYTHON = 4  # how many times its text a row of Python values is about as large
+
+Decode = Callable[[bytes, Mapping[str, Any]], Decoded]
+Convert = Callable[[pa.Table, Column], tuple[pa.Array, Faults]]
+
+
+class BlockGroups(GroupReader):
+    """Decodes blocks of one dataset.
+
+    Args:
+        dataset: its name, for messages.
+        shards: of the dataset.
+        columns: what a plan reads.
+        kind: of the format, for messages.
+        decode: makes the rows of a block of its text and of what the file says.
+        payload: keep whole rows too.
+        convert: makes a column of a table, where blocks become tables.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        shards: Sequence[Shard],
+        columns: tuple[Column, ...],
+        kind: str,
+        decode: Decode,
+        *,
+        payload: bool,
+        convert: Convert = converted_column,
+    ) -> None:
+        self._dataset = dataset
+        self._shards = shards
+        self._columns = columns
+        self._kind = kind
+        self._decode = decode
+        self._payload = payload
+        self._convert = convert
+        self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
+        self._passed = PassedBlocks(PASSED_BYTES)
+        self._texts: Texts | None = None
+        self._begun: set[int] = set()
+        self._lock = threading.Lock()
+
+    def read(self, shard: int, group: int) -> DecodedGroup:
+        """Decode one block."""
+        found = self.decoded(shard, group)
+        about = self._shards[shard]
+        rows = int(about.group_rows[group])
+        start = int(layout_of(about).offsets[group])
+        details = {row: _detail(problem, start) for row, problem in found.bad.items()}
+        faults: list[Faults] = []
+        arrays = [self._column(found, rows, column, details, faults) for column in self._columns]
+        held = list(arrays)
+        payload = None
+        if self._payload:
+            if details:
+                faults.append(Faults.of(details))
+            place = f"dataset {self._dataset!r}, shard {about.name!r}"
+            first = int(about.group_rows[:group].sum())
+            payload = _whole(found, place, first, details)
+            if found.table is not None:
+                held += [chunk for column in found.table.columns for chunk in column.chunks]
+        return DecodedGroup(
+            columns=columns_batch(self._columns, arrays, rows),
+            faults=tuple(faults),
+            payload=payload,
+            bytes=held_bytes(held) + (self._python_bytes(about, group) if self._payload else 0),
+        )
+
+    def decoded(self, shard: int, group: int) -> Decoded:
+        """Read and decode one block: all its rows, as the format has them.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
+        about = self._shards[shard]
+        rows = int(about.group_rows[group])
+        with located(self._dataset, about.name, self._kind):
+            found = self._decode(self._text(shard, group), layout_of(about).facts)
+        if len(found) != rows and (found.table is None or found.table.num_columns):
+            held = f"block {group}: {rows} rows were counted, but {len(found)} read"
+            raise about.stale(self._dataset, held)
+        return found
+
+    def check_unchanged(self, shard: int) -> None:
+        """Look at the file's size and time."""
+        about = self._shards[shard]
+        with located(self._dataset, about.name, self._kind):
+            about.check_unchanged(self._dataset, os.stat(about.path))
+
+    def keep_texts(self, texts: Texts) -> None:
+        """Keep the text of compressed files that are read from their front again."""
+        self._texts = texts
+
+    def close(self) -> None:
+        """Close compressed files that are open."""
+        with self._lock:
+            for file in self._forward.values():
+                file.close()
+            self._forward.clear()
+            self._passed.clear()
+
+    def _column(
+        self,
+        found: Decoded,
+        rows: int,
+        column: Column,
+        details: Mapping[int, str],
+        faults: list[Faults],
+    ) -> pa.Array:
+        if details:
+            faults.append(Faults.of(details, column))
+        if found.table is None:
+            blank = _blank(column)
+            some = [blank if at in details else row for at, row in enumerate(found.rows)]
+            return column_of_rows(some if details else found.rows, column, faults)
+        if type_of(found.table.schema, column) is None:
+            return empty_column(column, rows)
+        made, bad = self._convert(found.table, column)
+        if len(bad.rows):
+            others = {
+                row: why
+                for row, why in zip(bad.rows.tolist(), bad.details, strict=True)
+                if row not in details
+            }
+            faults.append(Faults.of(others, column))
+        return made
+
+    def _python_bytes(self, about: Shard, group: int) -> int:
+        start, stop = layout_of(about).offsets[group : group + 2].tolist()
+        return _PYTHON * (stop - start)
+
+    def _text(self, shard: int, group: int) -> bytes:
+        about = self._shards[shard]
+        if codec_of(about.name):
+            return self._forward_file(shard).block(group)
+        start, stop = layout_of(about).offsets[group : group + 2].tolist()
+        about.check_written(self._dataset, os.stat(about.path))  # opening a pipe would wait
+        with open(about.path, "rb", buffering=0) as file:
+            about.check_unchanged(self._dataset, os.fstat(file.fileno()))
+            return read_span(file.fileno(), start, stop)
+
+    def _forward_file(self, shard: int) -> ForwardFile:
+        about = self._shards[shard]
+        with self._lock:
+            if shard not in self._forward:
+                blocks = cast(LineBlocks, layout_of(about))  # of which only offsets are used
+                self._forward[shard] = ForwardFile(
+                    self._dataset,
+                    about,
+                    blocks,
+                    self._passed,
+                    self._texts,
+                    again=shard in self._begun,
+                )
+                self._begun.add(shard)
+            self._forward.move_to_end(shard)
+            if len(self._forward) > _FORWARD_FILES:
+                self._forward.popitem(last=False)  # closed with its last reader
+            return self._forward[shard]
+
+
+def read_span(file: int, start: int, stop: int) -> bytes:
+    """Read bytes [start, stop) of an open file, by its descriptor.
+
+    Raises:
+        EOFError: the file ends before.
+    """
+    pieces: list[bytes] = []
+    while start < stop:
+        piece = os.pread(file, stop - start, start)
+        if not piece:
+            raise EOFError(f"it ends {stop - start} bytes early")
+        pieces.append(piece)
+        start += len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _whole(found: Decoded, place: str, first: int, details: Mapping[int, str]) -> RowSource:
+    if found.table is None:
+        return BlockRows(found.rows, place, first, details)
+    rows = TableRows(found.table, place, first)
+    return BlockRows(rows, place, first, details) if details else rows
+
+
+def _detail(problem: Problem, start: int) -> str:
+    excerpt = problem.excerpt[:_EXCERPT].decode("utf-8", "replace")
+    begins = f"; it begins {excerpt!r}" if excerpt else ""
+    return f" (byte {start + problem.byte}): {problem.why}{begins}; mend or remove the row"
+
+
+def _blank(column: Column) -> Any:
+    """Make a row that is good in a column; it stands in for one that is bad as a whole."""
+    if column.kind == "any":
+        return {}
+    return {column.path: "" if column.kind == "text" else []}
