@@ -13,11 +13,12 @@ from zephon.coordination.c10d import SCHEME, C10dStore
 from zephon.coordination.collectives import CollectiveRounds
 from zephon.coordination.coordinator import LEADER, Coordinator, Participant
 from zephon.coordination.directory import DirectoryStore
-from zephon.coordination.objects import ObjectStore, is_object_url
+from zephon.coordination.objects import ObjectStore
 from zephon.coordination.rounds import StoreRounds
 from zephon.coordination.shared_mapping import MappingStore
 from zephon.coordination.store import Store
 from zephon.errors import PlanError
+from zephon.io.storage.object_urls import is_object_url
 
 _LAUNCHES = (
     "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT",

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from zephon.errors import CoordinationError, MissingExtraError, PlanError
+from zephon.errors import CoordinationError, DatasetError, PlanError
+from zephon.io.storage.object_faults import fault_of
+from zephon.io.storage.object_stores import open_store
+from zephon.io.storage.object_urls import bare, parse
+from zephon.io.storage.patience import Patience
 
-_SPELLED = {"gcs": "gs", "abfss": "abfs"}
-SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss")
-
-
-def is_object_url(path: str) -> bool:
-    """Say whether a path names a place in an object store."""
-    scheme, found, _ = path.partition("://")
-    return bool(found) and scheme in SCHEMES
+_PATIENCE = Patience(attempts=11, seconds=180.0, stall=30.0)
 
 
 class ObjectStore:
@@ -24,23 +21,12 @@ class ObjectStore:
     passes = False
 
     def __init__(self, url: str) -> None:
-        # Imported late: an extra that only buckets need.
+        self.told = f"aggregate_dir={bare(url)!r}"
         try:
-            from obstore.store import from_url
-        except ImportError:
-            raise MissingExtraError(
-                f"options: aggregate_dir={_bare(url)!r} needs obstore, which is not installed; "
-                "pip install 'zephon[cloud]'"
-            ) from None
-        self.told = f"aggregate_dir={_bare(url)!r}"
-        scheme, _, rest = url.partition("://")
-        try:
-            self._store: Any = from_url(f"{_SPELLED.get(scheme, scheme)}://{rest}")
-        except Exception as error:
-            raise PlanError(
-                f"options: {self.told} cannot be opened: {_first_line(error)}; name a bucket and a "
-                "prefix, and set the credentials in the environment"
-            ) from None
+            place = parse(url)
+        except DatasetError as error:
+            raise PlanError(f"options: aggregate_dir: {error}") from None
+        self._store: Any = open_store(place, {}, _PATIENCE, f"options: {self.told}").store
 
     def set(self, key: str, value: bytes) -> None:
         """Put a value; see ``Store``."""
@@ -71,24 +57,6 @@ class ObjectStore:
     def _refused(self, error: Exception) -> CoordinationError:
         # Without its cause: what a client prints of a request may hold a signature.
         return CoordinationError(
-            f"options: {self.told} does not answer: {_first_line(error)}; every rank needs to "
+            f"options: {self.told} does not answer: {fault_of(error).told}; every rank needs to "
             "write there"
         )
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).splitlines()
-    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
-
-
-def _bare(url: str) -> str:
-    """Leave out what may be a secret: a user, and a query."""
-    scheme, _, rest = url.partition("://")
-    place, slash, path = rest.partition("?")[0].partition("/")
-    return (
-        f"{scheme}://{place.rpartition('@')[2] if scheme not in _AT_HOSTS else place}{slash}{path}"
-    )
-
-
-_AT_HOSTS = ("abfs", "abfss")
-"""Where what stands before an @ is the container, not a secret."""

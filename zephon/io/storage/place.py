@@ -1,7 +1,7 @@
 """A place where files of a dataset lie, and can only be read: a store's prefix, a hub repository.
 
-A place is pinned: it names one version of its files, so that whoever holds it, on any machine,
-reads the same bytes or gets an error. It holds no secret; credentials are found where it is used.
+A place is pinned as far as its kind allows: whoever holds it, on any machine, reads the same bytes
+or gets an error. A pickled one holds no secret; credentials are found where it is used.
 """
 
 from __future__ import annotations
@@ -28,6 +28,18 @@ class StoredFile:
     modified_ns: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What one traversal of a place found.
+
+    files: in bytewise order of their names.
+    folders: names of the folders that were not looked into, in the same order.
+    """
+
+    files: tuple[StoredFile, ...]
+    folders: tuple[str, ...] = ()
+
+
 class Place(ABC):
     """Reads files of one root. Any number of threads may use one; it can be pickled."""
 
@@ -37,11 +49,15 @@ class Place(ABC):
         """The root with its pinned version, as messages and checkpoints show it; no secrets."""
 
     @abstractmethod
-    def files(self, prefix: str = "") -> Sequence[StoredFile]:
-        """List all files whose names begin with ``prefix``, in bytewise order of their names.
+    def listed(self, folder: str = "", *, deep: bool = False) -> Listed:
+        """List the files of a folder in one traversal; markers of folders are left out.
+
+        Args:
+            folder: below the root, parts joined by "/"; the root itself by default.
+            deep: go into folders too. A place that is a list of files gives all of them anyway.
 
         Raises:
-            DatasetNotFoundError: there is no such root.
+            DatasetNotFoundError: there is no such root or folder.
             AccessError: it may not be read; says what is needed, and never a secret.
             StorageError: the store did not answer, in spite of retries.
         """
@@ -52,7 +68,7 @@ class Place(ABC):
 
         Raises:
             ShardError: the file is gone, is of another version now, or shorter than told.
-            AccessError, StorageError: as ``files``.
+            AccessError, StorageError: as ``listed``.
         """
 
     @abstractmethod
@@ -63,8 +79,10 @@ class Place(ABC):
 
         Args:
             file: which.
-            target: written from where it stands; may be truncated and written again on a retry.
-            told: is called with the bytes that came since the last call.
+            target: written from where it stands, and nothing before that; may be truncated to
+                there and written again.
+            told: is called with the bytes that came since the last call; a negative number takes
+                back what has to come again.
 
         Raises:
             ShardError, AccessError, StorageError: as ``read``.

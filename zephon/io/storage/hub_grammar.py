@@ -1,0 +1,163 @@
+"""The grammar of `hf://org/name[@[revision][~source]]/[config/]split`.
+
+A revision is a branch, a tag or a commit, `main` by default. One with other signs than letters,
+digits, `_`, `.` and `-` stands in double quotes, as in `@"release/2024-01"`, or is percent-encoded,
+as in `@release%2F2024-01`. The source is `original`, the uploaded files, or `parquet`, the hub's
+conversion.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import quote, unquote
+
+from zephon.errors import DatasetError
+
+SCHEME = "hf://"
+SOURCES = ("original", "parquet")
+
+_FORM = "hf://org/name[@[revision][~source]]/[config/]split"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_ENCODED = re.compile(r"(?:[\w.-]|%[0-9A-Fa-f]{2})+", re.ASCII)
+_QUOTED = re.compile(r'"([^"\\\x00-\x20]+)"')
+_OTHERS = ("datasets", "models", "spaces", "buckets", "kernels")  # kinds of repositories
+_PAGES = ("resolve", "blob", "raw", "tree")  # of the hub's web pages
+_FILE = re.compile(r"\.(parquet|jsonl?|ndjson|csv|tsv|txt|arrow|zst|gz|bz2|xz|zip|tar)$", re.I)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubUrl:
+    """A split of a dataset on the hub.
+
+    repo: "org/name".
+    revision: a branch, a tag, a commit, or any other ref.
+    source: "original", "parquet", or None for the better of both.
+    config: its name; None for the only one or the default.
+    split: its name.
+    """
+
+    repo: str
+    revision: str = "main"
+    source: str | None = None
+    config: str | None = None
+    split: str
+
+    def __str__(self) -> str:
+        plain = _PLAIN.fullmatch(self.revision)
+        at = self.revision if plain else f'"{self.revision}"'
+        source = f"~{self.source}" if self.source else ""
+        at = f"@{at}{source}" if source or at != "main" else ""
+        config = f"{self.config}/" if self.config else ""
+        return f"{SCHEME}{self.repo}{at}/{config}{self.split}"
+
+    def pinned(self, commit: str, source: str, config: str) -> HubUrl:
+        """Give the url that says what was found, and stays true."""
+        return replace(self, revision=commit, source=source, config=config)
+
+
+def parse_hub_url(url: str) -> HubUrl:
+    """Read a url.
+
+    Raises:
+        DatasetError: it is not of the form; says what to write.
+    """
+    rest = url[len(SCHEME) :]
+    repo, at, tail = _at(url, rest)
+    if "?" in tail or "#" in tail or "\0" in url:
+        raise _wrong(url.partition("?")[0], "a url has no query and no fragment")
+    parts = [*repo.split("/"), *tail.strip("/").split("/")] if tail.strip("/") else repo.split("/")
+    if parts[0] in _OTHERS:
+        raise _wrong(
+            url, f"only datasets are read, and {parts[0]!r} is left out", _without(parts, at)
+        )
+    if len(parts) < 3 and (at or len(parts) < 2):
+        raise _wrong(url, f"there are {len(parts)} parts, and at least three are needed", None)
+    if len(parts) == 2:
+        raise _wrong(url, "the split is missing", f"{SCHEME}{'/'.join(parts)}/train")
+    if "" in parts:
+        raise _wrong(url, "a part is empty")
+    org, name, *inside = parts
+    for each in (org, name):
+        if not _NAME.fullmatch(each):
+            raise _wrong(url, f"{each!r} is no name of a repository")
+    revision, source = _revision(url, at)
+    if inside[0] in _PAGES:
+        raise _wrong(url, "a page of a file is no split", f"{SCHEME}{org}/{name}/train")
+    if len(inside) > 1 and _FILE.search(inside[-1]):
+        raise _wrong(
+            url,
+            f"a file is no split, and {'/'.join(inside)!r} is one",
+            f"{SCHEME}{org}/{name}/train",
+        )
+    if len(inside) > 2:
+        raise _wrong(
+            url,
+            f"{len(inside)} parts follow the repository, and it is a config and a split at most",
+        )
+    if _FILE.search(inside[-1]):
+        raise _wrong(
+            url, f"a file is no split, and {inside[-1]!r} is one", f"{SCHEME}{org}/{name}/train"
+        )
+    config = inside[0] if len(inside) == 2 else None
+    return HubUrl(
+        repo=f"{org}/{name}", revision=revision, source=source, config=config, split=inside[-1]
+    )
+
+
+def _at(url: str, rest: str) -> tuple[str, str, str]:
+    """Take apart what stands before the @, after it, and behind; a quoted revision has slashes."""
+    repo, found, tail = rest.partition("@")
+    if not found or repo.count("/") > 2:
+        parts = rest.split("/", 2)
+        return "/".join(parts[:2]).rstrip("/"), "", parts[2] if len(parts) > 2 else ""
+    if tail.startswith('"'):
+        end = tail.find('"', 1)
+        if end < 0:
+            raise _wrong(url, "the revision has no closing quote")
+        more, _, inside = tail[end + 1 :].partition("/")
+        return repo, f"@{tail[: end + 1]}{more}", inside
+    at, _, inside = tail.partition("/")
+    return repo, f"@{at}", inside
+
+
+def _revision(url: str, at: str) -> tuple[str, str | None]:
+    if not at:
+        return "main", None
+    revision, tilde, source = at[1:].rpartition("~") if "~" in at else (at[1:], "", "")
+    if tilde and source not in SOURCES:
+        raise _wrong(url, f"the source is ~original or ~parquet, and {'~' + source!r} is neither")
+    if not revision and not tilde:
+        raise _wrong(url, "the revision after the @ is empty")
+    if not revision:
+        return "main", source
+    if quoted := _QUOTED.fullmatch(revision):
+        return quoted[1], source or None
+    if not _ENCODED.fullmatch(revision):
+        raise _wrong(
+            url,
+            f"the revision {revision!r} has signs that need quotes",
+            url.replace(f"@{revision}", f'@"{revision}"', 1) if '"' not in revision else None,
+        )
+    return unquote(revision), source or None
+
+
+def _without(parts: list[str], at: str) -> str | None:
+    """Correct the path of a file or a repository to that of a split, as far as it can be known."""
+    if parts[0] != "datasets" or len(parts) < 3:
+        return None
+    org, name, *inside = parts[1:]
+    if len(inside) > 2 or not inside or inside[0] in _PAGES or _FILE.search(inside[-1]):
+        inside = ["train"]
+    return f"{SCHEME}{org}/{name}{at}/{'/'.join(inside)}"
+
+
+def _wrong(url: str, why: str, instead: str | None = None) -> DatasetError:
+    end = f"write {instead!r}" if instead else "name a repository and a split"
+    return DatasetError(f"{url!r}: must be {_FORM}; {why}; {end}")
+
+
+def quoted(revision: str) -> str:
+    """Encode a revision for the path of a request."""
+    return quote(revision, safe="")
