@@ -21,8 +21,12 @@ _FORM = "hf://org/name[@[revision][~source]]/[config/]split"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _ENCODED = re.compile(r"(?:[\w.-]|%[0-9A-Fa-f]{2})+", re.ASCII)
-_QUOTED = re.compile(r'"([^"\\\x00-\x20]+)"')
+_INSIDE = re.compile(r"[^\"\\\x00-\x1f]+")
 _OTHERS = ("datasets", "models", "spaces", "buckets", "kernels")  # kinds of repositories
+_APART = re.compile(
+    rf"(?P<repo>(?:(?:{'|'.join(_OTHERS)})/)?[^/@]*(?:/[^/@]*)?)"
+    r'(?P<at>@(?:"[^"]*"[^/]*|[^/"]*))?(?:/(?P<tail>.*))?'
+)
 _PAGES = ("resolve", "blob", "raw", "tree")  # of the hub's web pages
 _FILE = re.compile(r"\.(parquet|jsonl?|ndjson|csv|tsv|txt|arrow|zst|gz|bz2|xz|zip|tar)$", re.I)
 
@@ -63,42 +67,37 @@ def parse_hub_url(url: str) -> HubUrl:
     Raises:
         DatasetError: it is not of the form; says what to write.
     """
-    rest = url[len(SCHEME) :]
-    repo, at, tail = _at(url, rest)
-    if "?" in tail or "#" in tail or "\0" in url:
+    taken = _APART.fullmatch(url[len(SCHEME) :])
+    if "?" in url or "#" in url or "\0" in url:
         raise _wrong(url.partition("?")[0], "a url has no query and no fragment")
-    parts = [*repo.split("/"), *tail.strip("/").split("/")] if tail.strip("/") else repo.split("/")
+    if taken is None or url.count('"') == 1:
+        raise _wrong(url, "the revision has no closing quote")
+    at, tail = taken["at"] or "", (taken["tail"] or "").strip("/")
+    parts = [*taken["repo"].split("/"), *(tail.split("/") if tail else ())]
     if parts[0] in _OTHERS:
         raise _wrong(
             url, f"only datasets are read, and {parts[0]!r} is left out", _without(parts, at)
         )
-    if len(parts) < 3 and (at or len(parts) < 2):
-        raise _wrong(url, f"there are {len(parts)} parts, and at least three are needed", None)
-    if len(parts) == 2:
-        raise _wrong(url, "the split is missing", f"{SCHEME}{'/'.join(parts)}/train")
     if "" in parts:
         raise _wrong(url, "a part is empty")
+    if len(parts) == 2 and not at:
+        raise _wrong(url, "the split is missing", f"{SCHEME}{'/'.join(parts)}/train")
+    if len(parts) < 3:
+        raise _wrong(url, f"its parts are {len(parts)}, and at least three are needed")
     org, name, *inside = parts
     for each in (org, name):
         if not _NAME.fullmatch(each):
             raise _wrong(url, f"{each!r} is no name of a repository")
     revision, source = _revision(url, at)
+    train = f"{SCHEME}{org}/{name}/train"
     if inside[0] in _PAGES:
-        raise _wrong(url, "a page of a file is no split", f"{SCHEME}{org}/{name}/train")
-    if len(inside) > 1 and _FILE.search(inside[-1]):
-        raise _wrong(
-            url,
-            f"a file is no split, and {'/'.join(inside)!r} is one",
-            f"{SCHEME}{org}/{name}/train",
-        )
+        raise _wrong(url, "a page of a file is no split", train)
+    if _FILE.search(inside[-1]):
+        raise _wrong(url, f"a file is no split, and {'/'.join(inside)!r} is one", train)
     if len(inside) > 2:
         raise _wrong(
             url,
             f"{len(inside)} parts follow the repository, and it is a config and a split at most",
-        )
-    if _FILE.search(inside[-1]):
-        raise _wrong(
-            url, f"a file is no split, and {inside[-1]!r} is one", f"{SCHEME}{org}/{name}/train"
         )
     config = inside[0] if len(inside) == 2 else None
     return HubUrl(
@@ -106,41 +105,26 @@ def parse_hub_url(url: str) -> HubUrl:
     )
 
 
-def _at(url: str, rest: str) -> tuple[str, str, str]:
-    """Take apart what stands before the @, after it, and behind; a quoted revision has slashes."""
-    repo, found, tail = rest.partition("@")
-    if not found or repo.count("/") > 2:
-        parts = rest.split("/", 2)
-        return "/".join(parts[:2]).rstrip("/"), "", parts[2] if len(parts) > 2 else ""
-    if tail.startswith('"'):
-        end = tail.find('"', 1)
-        if end < 0:
-            raise _wrong(url, "the revision has no closing quote")
-        more, _, inside = tail[end + 1 :].partition("/")
-        return repo, f"@{tail[: end + 1]}{more}", inside
-    at, _, inside = tail.partition("/")
-    return repo, f"@{at}", inside
-
-
 def _revision(url: str, at: str) -> tuple[str, str | None]:
     if not at:
         return "main", None
-    revision, tilde, source = at[1:].rpartition("~") if "~" in at else (at[1:], "", "")
+    quoted_one, closed, behind = at[2:].partition('"') if at.startswith('@"') else ("", "", at[1:])
+    before, tilde, source = behind.partition("~")
     if tilde and source not in SOURCES:
         raise _wrong(url, f"the source is ~original or ~parquet, and {'~' + source!r} is neither")
-    if not revision and not tilde:
+    if closed:
+        if before or not _INSIDE.fullmatch(quoted_one):
+            raise _wrong(url, "what stands in the quotes, or after them, is no revision")
+        return quoted_one, source or None
+    if not before and not tilde:
         raise _wrong(url, "the revision after the @ is empty")
-    if not revision:
-        return "main", source
-    if quoted := _QUOTED.fullmatch(revision):
-        return quoted[1], source or None
-    if not _ENCODED.fullmatch(revision):
+    if before and not _ENCODED.fullmatch(before):
         raise _wrong(
             url,
-            f"the revision {revision!r} has signs that need quotes",
-            url.replace(f"@{revision}", f'@"{revision}"', 1) if '"' not in revision else None,
+            f"the revision {before!r} has signs that need quotes",
+            url.replace(f"@{before}", f'@"{before}"', 1),
         )
-    return unquote(revision), source or None
+    return unquote(before) or "main", source or None
 
 
 def _without(parts: list[str], at: str) -> str | None:

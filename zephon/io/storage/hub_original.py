@@ -54,6 +54,7 @@ def find_original(
         configs = card_configs(what, client.text(commit, "README.md"))
     except DatasetError as error:
         raise UnusableSource(str(error).removeprefix(f"{what}: ")) from None
+    files = None
     if not configs:
         files = _files(client, commit, "")
         _refuse_script(client.repo, files)
@@ -62,7 +63,7 @@ def find_original(
     name = choose_config(what, list(configs), url.config, default, split=url.split)
     config = configs[name]
     if config.splits is None:
-        found = _by_names(client, commit, config)
+        found = _by_names(config, files or _files(client, commit, config.folder))
     else:
         choose_split(config.splits, name, url.split)
         found = {url.split: _by_patterns(client, commit, config, config.splits[url.split])}
@@ -72,15 +73,15 @@ def find_original(
     return Found(commit, name, kind, tuple(ordered))
 
 
-def _by_names(client: HubClient, commit: str, config: CardConfig) -> dict[str, list[StoredFile]]:
+def _by_names(config: CardConfig, files: Iterable[StoredFile]) -> dict[str, list[StoredFile]]:
     cut = len(config.folder) + 1 if config.folder else 0
-    files = {
+    named = {
         file.name[cut:]: file
-        for file in _files(client, commit, config.folder)
+        for file in files
         if not is_hidden(file.name[cut:]) and not _beside(file.name)
     }
-    splits = splits_by_name(files)
-    return {split: [files[name] for name in names] for split, names in splits.items()}
+    splits = splits_by_name(named)
+    return {split: [named[name] for name in names] for split, names in splits.items()}
 
 
 def _by_patterns(
