@@ -19,7 +19,8 @@ from zephon.io import (
     StoreOptions,
     VortexOptions,
 )
-from zephon.io.options import own_row_group_root, parse_size_bytes
+from zephon.io.options import parse_size_bytes
+from zephon.io.own_directory import own_row_group_root
 
 CLASSES = [
     ArrowOptions, CacheOptions, LanceOptions, ParquetOptions, ParquetRGCacheOptions, StoreOptions,

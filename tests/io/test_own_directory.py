@@ -7,8 +7,13 @@ import warnings
 import pytest
 
 from tests.io.spill.test_spill import group, key, spill_in
-from zephon.io.options import own_row_group_root
-from zephon.io.own_directory import ForeignRootError, check_ours, make_directory, mark
+from zephon.io.own_directory import (
+    ForeignRootError,
+    check_ours,
+    make_directory,
+    mark,
+    own_row_group_root,
+)
 from zephon.io.spill.room import MARKER, SUFFIX
 
 

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from zephon.errors import PlanError
 from zephon.io.given import Options
-from zephon.io.own_directory import default_root
+from zephon.io.own_directory import ROW_GROUP_FOLDER, default_root
 from zephon.options import parse_size
 
-ROW_GROUP_FOLDER = ".parquet-rg-cache"
 LEAST_ROW_GROUP_LIMIT = 4 << 30
 _ROW_GROUP_SHARE = 10  # one part in so many of the shard cache's limit
 
@@ -235,11 +234,6 @@ class StoreOptions(Options):
     def _refuse_replaced(cls, name: str) -> None:
         if name == "parquet_rg_cache":
             raise TypeError("io_options: parquet_rg_cache has moved to parquet.rg_cache")
-
-
-def own_row_group_root() -> Path:
-    """Give the spill's root where nobody names one: a place that anyone can foresee."""
-    return Path(default_root(), ROW_GROUP_FOLDER).absolute()
 
 
 _GROUPS: dict[str, type[Options]] = {

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 DEFAULT_ROOT = "~/.cache/zephon"
+ROW_GROUP_FOLDER = ".parquet-rg-cache"
 PRIVATE_DIRECTORY, PRIVATE_FILE = 0o700, 0o600
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -33,6 +34,11 @@ def default_root() -> Path:
         return Path(DEFAULT_ROOT).expanduser()
     except RuntimeError:
         return Path(tempfile.gettempdir(), f"zephon-{os.getuid()}")
+
+
+def own_row_group_root() -> Path:
+    """Give the spill's root where nobody names one: a place that anyone can foresee."""
+    return Path(default_root(), ROW_GROUP_FOLDER).absolute()
 
 
 def check_ours(root: Path) -> None:

@@ -19,12 +19,12 @@ import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
 from zephon.io.formats.format import DecodedGroup
-from zephon.io.options import ParquetRGCacheOptions, own_row_group_root
-from zephon.io.own_directory import ForeignRootError
+from zephon.io.own_directory import ForeignRootError, own_row_group_root
 from zephon.io.spill.file import (
     DamagedError,
     Layout,
@@ -46,6 +46,25 @@ _FOOTER_BYTES = 4096
 _Identity = tuple[int, int, int]
 
 
+class ResolvedOptions(Protocol):
+    """The options of the spill, with a root and a limit."""
+
+    @property
+    def root(self) -> str | os.PathLike[str] | None:
+        """A directory of the spill's own."""
+        ...
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """Of all its files."""
+        ...
+
+    @property
+    def min_free_bytes(self) -> int:
+        """What it leaves free on the disk."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SpillSettings:
     """Where the spill lies, and its bounds; see ``ParquetRGCacheOptions``."""
@@ -55,7 +74,7 @@ class SpillSettings:
     min_free_bytes: int
 
     @classmethod
-    def of(cls, resolved: ParquetRGCacheOptions) -> SpillSettings:
+    def of(cls, resolved: ResolvedOptions) -> SpillSettings:
         """Take up what ``StoreOptions.resolved_parquet_rg_cache`` gave."""
         return cls(
             root=Path(resolved.root or own_row_group_root()),
