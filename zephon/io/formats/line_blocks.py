@@ -157,7 +157,7 @@ def _blocks(stream: Stream, block_bytes: int) -> Iterator[bytes]:
     while piece := stream.read(block_bytes):
         stop = piece.rfind(b"\n") + 1
         if stop:
-            yield b"".join([*rest, piece[:stop]])
+            yield b"".join([*rest, memoryview(piece)[:stop]])  # copied once
             rest = []
         if stop < len(piece):
             rest.append(piece[stop:])

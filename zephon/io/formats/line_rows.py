@@ -19,6 +19,7 @@ from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
 
 _EXCERPT = 60  # bytes of a bad line in a message
+_OTHER_JSON = "read it with fmt='json', or write one object a line"
 
 
 class LineRows(RowSource):
@@ -182,7 +183,7 @@ class Place:
 
 def _remedy(opening: bytes) -> str:
     if opening.startswith(b"["):
-        return "this looks like a JSON array, not JSON lines: write one object a line"
+        return f"this looks like a JSON array, not JSON lines: {_OTHER_JSON}"
     if opening.strip() == b"{":
-        return "this looks like indented JSON, not JSON lines: write one object a line"
+        return f"this looks like indented JSON, not JSON lines: {_OTHER_JSON}"
     return "mend or remove the line"
