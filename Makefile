@@ -4,8 +4,8 @@
 #   make demo     the main job on data made from the Python that runs it
 #   make test     format, lint, types, import contracts, tests with docstring examples
 #   make test-services   what needs npm besides: the tokenizers of six models, against transformers
-#   make soak     two hundred kills, as many starts of resized jobs, an hour of made-up programs, and
-#                 an hour of damaged files
+#   make soak     two hundred kills, as many of readers of one cache, and starts of resized jobs; an
+#                 hour of made-up programs, and an hour of damaged files
 #   make bench    build a corpus, time Zephon against its roofline and the public package
 
 PYTHON ?= python3
@@ -44,8 +44,9 @@ test-services: .venv/installed $(TRANSFORMERS)/installed
 soak: .venv/installed
 	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal \
 		--kills $(KILLS) --resizes $(RESIZES) --programs $(PROGRAMS) --fuzz $(FUZZ) \
-		tests/cases/test_kills.py tests/cases/test_resizes.py tests/properties/test_programs.py \
-		tests/properties/test_damaged_files.py tests/properties/test_damaged_lines.py
+		tests/cases/test_kills.py tests/cases/test_cache_kills.py tests/cases/test_resizes.py \
+		tests/properties/test_programs.py tests/properties/test_damaged_files.py \
+		tests/properties/test_damaged_lines.py
 
 bench: .venv/installed-bench $(PEER)/installed
 	$(BIN)/python -m benchmarks.corpus bench-data

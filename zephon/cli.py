@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zephon.commands import checkpoint, index, verify
+from zephon.commands import cache, checkpoint, index, verify
 from zephon.demo import run as demo
 from zephon.errors import ZephonError
 from zephon.version import __version__
@@ -30,6 +30,7 @@ class Command:
 
 
 COMMANDS = (
+    Command("cache", cache.SUMMARY, cache.add_arguments, cache.run),
     Command("checkpoint", checkpoint.SUMMARY, checkpoint.add_arguments, checkpoint.run),
     Command("demo", demo.SUMMARY, demo.add_arguments, demo.run),
     Command("index", index.SUMMARY, index.add_arguments, index.run),

@@ -74,6 +74,18 @@ class AccessError(StorageError, PermissionError):
     """A store refused to be read; the message says what is needed, and never a secret."""
 
 
+class CacheError(ZephonError, OSError):
+    """The shard cache cannot be used; the message names the path, what was needed and what is."""
+
+
+class InsufficientCacheSpaceError(CacheError):
+    """The shard cache has no room for what must lie there."""
+
+
+class CacheInUseError(CacheError, RuntimeError):
+    """A living process uses the shard cache with other options."""
+
+
 class TokenizerError(ZephonError, ValueError):
     """A tokenizer cannot be loaded, or does not fit what was asked of it."""
 

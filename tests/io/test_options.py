@@ -270,3 +270,23 @@ def test_given_fields_of_no_meaning_are_listed():
         "parquet.use_threads",
     )
     assert "lance.worker_threads" in given.merge({"lance": {"worker_threads": 2}}).without_effect
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("validate_hash", "sha255", "expected the name of a hash, got 'sha255'; did you mean"),
+        ("validate_hash", 3, "expected the name of a hash, got 3"),
+        ("validate_hash", "shake_128", "expected the name of a hash"),
+        ("download_timeout", -1, "expected seconds, a number of at least 0, got -1"),
+        ("download_timeout", float("nan"), "expected seconds"),
+        ("open_retry_initial_backoff", "1", "expected seconds"),
+        ("open_retry_max_backoff", True, "expected seconds"),
+        ("download_retry", 1.5, "expected a whole number of at least 0, got 1.5"),
+        ("open_retry_attempts", -1, "expected a whole number of at least 0, got -1"),
+    ],
+)
+def test_options_of_fetching_are_checked(name, wrong, said):
+    with pytest.raises(PlanError, match=rf"io_options.cache.{name}: {said}"):
+        CacheOptions.from_any({name: wrong})
+    CacheOptions.from_any({"validate_hash": "sha256", "download_timeout": 3, "download_retry": 0})

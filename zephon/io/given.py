@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -134,6 +136,23 @@ class Options:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise PlanError(
                 f"{self.where}.{name}: expected a whole number of at least {least}, got {value!r}"
+            )
+
+    def _seconds(self, name: str) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+            raise PlanError(
+                f"{self.where}.{name}: expected seconds, a number of at least 0, got {value!r}"
+            )
+
+    def _hash(self, name: str) -> None:
+        """Check the name of an algorithm of hashes that gives a digest of one length."""
+        value = getattr(self, name)
+        known = {each for each in hashlib.algorithms_guaranteed if not each.startswith("shake")}
+        if value not in known:
+            raise PlanError(
+                f"{self.where}.{name}: expected the name of a hash, got {value!r}; "
+                f"{nearest(str(value), known)}"
             )
 
     def _threads(self, name: str) -> None:

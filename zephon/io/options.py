@@ -42,10 +42,20 @@ def parse_size_bytes(size: int | str | None) -> int | None:
 class CacheOptions(Options):
     """The shard cache, below whose root the spill of decoded row groups lies by default.
 
-    enabled: turns the spill on, as documented; there is no shard to fetch yet.
+    enabled: turns the spill on, as documented; no dataset is read through the cache yet.
     root: where caches lie.
-    limit_bytes: of shards; bytes or text such as "750gb". A tenth of it may be spilled.
+    limit_bytes: of shards; bytes or text such as "750gb". A tenth of it may be spilled. What is
+        being read stays even where it is more.
     rg_cache_bytes: deprecated; the spill's ``limit_bytes``, 0 for none.
+    keep_zip: without effect: compressed shards are kept as they are, and read as they are.
+    validate_hash: an algorithm such as "sha256": where an index tells this hash of a shard, the
+        shard is checked against it. Sizes are always checked.
+    download_retry: times that a shard is asked for before it is an error.
+    download_timeout: seconds without a byte after which a shard is an error.
+    open_retry_attempts, open_retry_initial_backoff, open_retry_max_backoff: times, and seconds
+        between them, that a shard in the cache is read anew where its disk fails, or where it was
+        removed or changed.
+    min_slack_bytes, max_slack_bytes: bounds of what is freed beyond need: a part of the limit.
     """
 
     where = "io_options.cache"
@@ -75,6 +85,12 @@ class CacheOptions(Options):
                 self._size(name, least=0)
         for name in ("min_slack_bytes", "max_slack_bytes"):
             self._size(name, least=0)
+        if self.validate_hash is not None:
+            self._hash("validate_hash")
+        self._number("download_retry", 0)
+        self._number("open_retry_attempts", 0)
+        for name in ("download_timeout", "open_retry_initial_backoff", "open_retry_max_backoff"):
+            self._seconds(name)
         if self.rg_cache_bytes is not None:
             warnings.warn(
                 "io_options: cache.rg_cache_bytes is deprecated; use parquet.rg_cache.limit_bytes",

@@ -1,7 +1,5 @@
 """One group as a file: its digest is that of its bytes, and its mapping counts for something."""
 
-import io
-
 import pyarrow as pa
 import pytest
 
@@ -11,7 +9,6 @@ from zephon.io.formats.format import DecodedGroup
 from zephon.io.group_cache import GroupCache
 from zephon.io.spill.file import (
     LEAST_MAPPED_BYTES,
-    _digest,
     layout_of,
     mapped,
     packed,
@@ -19,30 +16,6 @@ from zephon.io.spill.file import (
     write,
 )
 from zephon.io.spill.key import GroupKey
-
-
-class Slow(io.RawIOBase):
-    """A file whose reads give less than they could, as those of a network may."""
-
-    def __init__(self, content, most):
-        self.left = memoryview(content)
-        self.most = most
-
-    def readinto(self, buffer):
-        count = min(len(buffer), self.most, len(self.left))
-        buffer[:count] = self.left[:count]
-        self.left = self.left[count:]
-        return count
-
-
-@pytest.mark.parametrize("most", [1, 4095, 4097, 100_000])
-def test_the_digest_does_not_depend_on_how_reads_are_cut(most, tmp_path):
-    content = bytes(range(251)) * (40 if most == 1 else 12_000)  # 3 MB: more than one buffer
-    (tmp_path / "file").write_bytes(content)
-    with open(tmp_path / "file", "rb", buffering=0) as file:
-        whole = _digest(file, len(content))
-    assert _digest(Slow(content, most), len(content)) == whole
-    assert _digest(Slow(content[:-1], most), len(content)) != whole
 
 
 def map_again(path):

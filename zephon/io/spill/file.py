@@ -14,12 +14,10 @@ file may be removed while it is mapped, and must not be cut off then: that ends 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import struct
 from dataclasses import dataclass
-from io import RawIOBase
 from typing import Any
 
 import numpy as np
@@ -28,13 +26,12 @@ import pyarrow as pa
 from zephon.io.faults import Faults
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats.format import DecodedGroup, columns_batch
+from zephon.io.page_digest import page_digest
 from zephon.io.spill.key import GroupKey
 from zephon.io.spill.rows import restored_rows, spilled_rows
 
 _MAGIC = b"ZEPHGRP1"
 _TRAILER = struct.Struct("<Q16s8s")  # length of the Arrow file, digest, magic
-_PAGE_BYTES = 4096
-_READ_BYTES = 1 << 20
 LEAST_MAPPED_BYTES = 64 << 10  # what a mapping counts for: they are few, too
 _KEY, _ABOUT = b"zephon.key", b"zephon.about"
 
@@ -81,7 +78,7 @@ def write(path: str, batch: pa.RecordBatch) -> None:
             writer.write_batch(batch)
         length = sink.tell()
     with open(path, "r+b", buffering=0) as file:
-        file.write(_TRAILER.pack(length, _digest(file, length), _MAGIC))
+        file.write(_TRAILER.pack(length, page_digest(file, length), _MAGIC))
 
 
 def check(path: str) -> os.stat_result:
@@ -96,7 +93,7 @@ def check(path: str) -> os.stat_result:
     with open(path, "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         length = status.st_size - _TRAILER.size
-        found = _digest(file, length)
+        found = page_digest(file, length)
         trailer = file.read(_TRAILER.size)
     if trailer != _TRAILER.pack(max(length, 0), found, _MAGIC):
         raise DamagedError(f"{path}: it is cut off, or its digest differs")
@@ -189,34 +186,6 @@ def layout_of(key: GroupKey, group: MappedGroup, buffer: pa.Buffer) -> Layout | 
 def _place(part: pa.Buffer, buffer: pa.Buffer) -> tuple[int, int]:
     """Say where a part of a buffer begins and how long it is; an empty one lies anywhere."""
     return (part.address - buffer.address, part.size) if part.size else (0, 0)
-
-
-def _digest(file: RawIOBase, length: int) -> bytes:
-    """Hash the sums of pages, whose order counts, and the rest as it is; reads up to there."""
-    found = hashlib.blake2b(digest_size=16)
-    memory = bytearray(min(_READ_BYTES, max(length, 0)))
-    left = length
-    while left > 0:
-        count = _filled(file, memoryview(memory)[:left])
-        if not count:
-            break  # it is cut off, and the digest another
-        whole = count // _PAGE_BYTES * _PAGE_BYTES
-        words = np.frombuffer(memory, np.uint64, whole // 8).reshape(-1, _PAGE_BYTES // 8)
-        found.update(np.add.reduce(words, axis=1, dtype=np.uint64).tobytes())
-        found.update(memoryview(memory)[whole:count])
-        left -= count
-    return found.digest()
-
-
-def _filled(file: RawIOBase, memory: memoryview) -> int:
-    """Read until memory is full or the file ends: one read may give less, and pages be cut."""
-    count = 0
-    while count < len(memory):
-        more = file.readinto(memory[count:])
-        if not more:
-            break
-        count += more
-    return count
 
 
 def _faults_to_json(faults: Faults) -> dict[str, Any]:
