@@ -84,6 +84,10 @@ def test_it_removes_what_the_cache_made_and_nothing_else(root, run):
     assert sorted(path for path in root.rglob("*") if path.is_file()) == sorted(strange)
     code, _, complaint = run("ls", "--root", root)
     assert (code, "must hold the mark '.zephon-cache'" in complaint) == (2, True)
+    strange[0].unlink()
+    strange[2].unlink()
+    folder.rmdir()
+    assert run("ls", "--root", root)[1] == f"{root}: there is no cache\n"
 
 
 def test_a_cleared_root_is_empty_and_no_cache(root, run):
@@ -136,5 +140,7 @@ def test_what_is_no_cache_is_left_alone(run, tmp_path, source, action):  # noqa:
     assert json.loads(run(action, "--root", tmp_path / "nothing", "--json")[1])["datasets"] == []
 
 
-def test_its_root_is_the_user_s_own_by_default(run):
-    assert run("ls")[1].startswith(f"{os.environ['HOME']}/.cache/zephon: ")
+def test_its_root_is_the_user_s_own_by_default(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".cache" / "zephon" / ".parquet-rg-cache").mkdir(parents=True)
+    assert run("ls")[:2] == (0, f"{tmp_path}/.cache/zephon: there is no cache\n")

@@ -16,7 +16,15 @@ from pathlib import Path
 from zephon.errors import CacheError, CacheInUseError
 from zephon.io.page_digest import page_digest
 from zephon.io.shard_cache.names import CLAIM, PART, SHARD, TOLD
-from zephon.io.shard_cache.root import ABOUT, GOING, MARK, USERS, dataset_folders, is_marked
+from zephon.io.shard_cache.root import (
+    ABOUT,
+    GOING,
+    MARK,
+    USERS,
+    dataset_folders,
+    is_marked,
+    strangers,
+)
 from zephon.io.shard_cache.told import Told, read_told
 from zephon.io.shard_cache.users import User, living
 
@@ -48,7 +56,7 @@ def marked_root(root: Path) -> bool:
     try:
         if is_marked(root):
             return True
-        if not root.exists():
+        if not root.exists() or not strangers(root):
             return False
     except CacheError:
         raise

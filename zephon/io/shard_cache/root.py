@@ -83,6 +83,15 @@ def is_marked(root: Path) -> bool:
     return True
 
 
+def strangers(root: Path) -> list[str]:
+    """List what lies in a directory and is neither a cache's mark nor of other caches of ours.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    return sorted(set(os.listdir(root)) - _BESIDE - {MARK})
+
+
 def own_folder(path: Path) -> None:
     """Make a folder of the cache, or make sure that the one that is there is this user's.
 
@@ -176,7 +185,7 @@ def _check_owner(root: Path, *, ours: bool) -> None:
 
 
 def _check_empty(root: Path) -> None:
-    others = sorted(set(os.listdir(root)) - _BESIDE - {MARK})
+    others = strangers(root)
     if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         raise CacheError(
