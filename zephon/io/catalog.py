@@ -35,6 +35,7 @@ from zephon.io.formats.parquet import Parquet
 from zephon.io.formats.parquet_layouts import ParquetLayout, ParquetLayouts
 from zephon.io.location import file_to_write
 from zephon.io.offsets import offsets_of
+from zephon.io.selection import DIRECT, Selection
 from zephon.io.shard import ListedBy
 from zephon.io.shards import Shards
 
@@ -42,7 +43,11 @@ CATALOG = "_catalog.arrow"
 
 
 def read_catalog(
-    dataset: str, directory: Path, formats: Mapping[str, FileFormat], fmt: str | None
+    dataset: str,
+    directory: Path,
+    formats: Mapping[str, FileFormat],
+    fmt: str | None,
+    selection: Selection = DIRECT,
 ) -> Catalog | None:
     """Map the catalogue of a directory.
 
@@ -51,9 +56,11 @@ def read_catalog(
         directory: an existing local directory.
         formats: those that can be read.
         fmt: the one format to read; None takes the catalogue's.
+        selection: the files that are wanted.
 
     Returns:
-        The catalogue; None if there is none, or one of another format than ``fmt``.
+        The catalogue; None if there is none, one of another format than ``fmt``, or one that tells
+        of no file that is wanted.
 
     Raises:
         UnusableCatalog: the file is damaged, or something else; another source must be used.
@@ -64,8 +71,14 @@ def read_catalog(
         return None
     try:
         with pa.memory_map(str(path)) as file:
-            listed_by = ListedBy(CATALOG, dataset)
-            return read_shards(file, str(directory), formats, fmt=fmt, listed_by=listed_by)
+            return read_shards(
+                file,
+                str(directory),
+                formats,
+                fmt=fmt,
+                listed_by=lambda made_of: ListedBy(CATALOG, dataset, made_of.words),
+                selection=selection,
+            )
     except NewerCatalog as exc:
         raise DatasetError(
             f"dataset {dataset!r}: the catalogue {str(path)!r} must be of version {VERSION} at "

@@ -16,11 +16,16 @@ MOST_ROWS = 2**62  # of a dataset: sums of rows stay within 64 bits
 
 _CHUNK_SHARDS = 1 << 16
 _CHUNK_BYTES = 1 << 20
-_BARRED = (b"/", b"\\", b"\0")
+_BARRED = (b"/", b"\0")
 
 
-def check_columns(shards: Shards, suffixes: tuple[str, ...]) -> None:
+def check_columns(shards: Shards, suffixes: tuple[str, ...], *, in_folders: bool = False) -> None:
     """Check that columns can be those of the files of one directory.
+
+    Args:
+        shards: the columns.
+        suffixes: one of which names must end in.
+        in_folders: files may lie in folders of the directory.
 
     Raises:
         ValueError: they cannot; says why.
@@ -39,11 +44,11 @@ def check_columns(shards: Shards, suffixes: tuple[str, ...]) -> None:
             raise ValueError(f"{label} must be at least 0, got {numbers.min()}")
     if shards.rows.sum(dtype=np.float64) >= MOST_ROWS:
         raise ValueError(f"all shards together must have less than {MOST_ROWS} rows")
-    _check_names(shards.names, suffixes)
+    _check_names(shards.names, suffixes, in_folders)
     _check_groups(shards)
 
 
-def _check_names(names: pa.LargeStringArray, suffixes: tuple[str, ...]) -> None:
+def _check_names(names: pa.LargeStringArray, suffixes: tuple[str, ...], in_folders: bool) -> None:
     import pyarrow.compute as pc  # late: it takes 30 ms to import, and only a catalogue needs it
 
     text = names.view(pa.large_binary())
@@ -62,6 +67,13 @@ def _check_names(names: pa.LargeStringArray, suffixes: tuple[str, ...]) -> None:
         wrong = next((name for name in others if not name.lower().endswith(suffixes)), None)
         if wrong is not None:
             raise ValueError(f"names must end in {' or '.join(suffixes)}, got {wrong!r}")
+    if in_folders:
+        for pattern in (r"(?:^|/)\.{0,2}(?:/|$)", r"\x00"):
+            found = call("match_substring_regex", [names], pc.MatchSubstringOptions(pattern))
+            if found.true_count:
+                wrong = names[found.index(True).as_py()].as_py()
+                raise ValueError(f"names must be relative, without '.' and '..', got {wrong!r}")
+        return
     stored = memoryview(names.buffers()[2] or b"")
     for start in range(0, len(stored), _CHUNK_BYTES):
         piece = bytes(stored[start : start + _CHUNK_BYTES])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.errors import DatasetError
 from zephon.io.atomic import written_atomically
 from zephon.io.catalog_checks import check_columns
 from zephon.io.fields import Field
 from zephon.io.formats.file_format import FileFormat
+from zephon.io.selection import DIRECT, GLOB, Selection
 from zephon.io.shard import ListedBy
 from zephon.io.shards import Shards
 from zephon.io.stamps import Stamps
@@ -47,10 +49,11 @@ class Catalog:
     """What a catalogue holds.
 
     kind: the format of the shards.
-    shards: all of them.
-    fields, fields_complete: as ``Dataset`` has them.
+    shards: those that are wanted.
+    fields, fields_complete: of all shards, as ``Dataset`` has them.
     stamps: of the files when they were looked at, where they are kept; all settled.
     made_of: of a kept one, says what it is a catalogue of.
+    selection: the files that it tells of, when it was made.
     """
 
     kind: str
@@ -59,6 +62,7 @@ class Catalog:
     fields_complete: bool
     stamps: Stamps | None = None
     made_of: str = ""
+    selection: Selection = DIRECT
 
 
 class UnusableCatalog(Exception):
@@ -111,6 +115,8 @@ def write_draft(path: Path, catalog: Catalog) -> None:
         "fields_complete": catalog.fields_complete,
         "layouts": layouts.about() if layouts else {},
     }
+    if not catalog.selection.is_direct:
+        about[GLOB] = list(catalog.selection.patterns)
     if catalog.made_of:
         about["made_of"] = catalog.made_of
     batch = pa.RecordBatch.from_pydict(columns)
@@ -126,7 +132,8 @@ def read_shards(
     formats: Mapping[str, FileFormat],
     *,
     fmt: str | None = None,
-    listed_by: ListedBy | None = None,
+    listed_by: Callable[[Selection], ListedBy] | None = None,
+    selection: Selection = DIRECT,
 ) -> Catalog | None:
     """Read a catalogue: mapped memory stays mapped.
 
@@ -135,10 +142,12 @@ def read_shards(
         directory: where the files lie.
         formats: those that can be read.
         fmt: the one format to read; None takes the catalogue's.
-        listed_by: stands for the catalogue where it tells of the shards.
+        listed_by: makes what stands for the catalogue where it tells of the shards.
+        selection: the files that are wanted.
 
     Returns:
-        The catalogue; None if it is of another format than ``fmt``.
+        The catalogue; None if it is of another format than ``fmt``, or tells of no file that is
+        wanted.
 
     Raises:
         NewerCatalog: it is of a version that is not known here.
@@ -155,7 +164,9 @@ def read_shards(
             return None
         if about["kind"] not in formats or reader.num_record_batches != 1:
             raise ValueError(f"it is of kind {about['kind']!r}")
-        return _catalog(directory, about, reader.get_batch(0), formats[about["kind"]], listed_by)
+        told = listed_by and listed_by(_selection(about))
+        known = formats[about["kind"]]
+        return _catalog(directory, about, reader.get_batch(0), known, told, selection)
     except (ValueError, KeyError, TypeError, OSError, RecursionError, pa.ArrowException) as exc:
         raise UnusableCatalog(str(exc)) from exc
 
@@ -166,7 +177,8 @@ def _catalog(
     batch: pa.RecordBatch,
     known: FileFormat,
     listed_by: ListedBy | None,
-) -> Catalog:
+    selection: Selection,
+) -> Catalog | None:
     types: dict[str, pa.DataType] = {**_TYPES, **known.layout_types}
     types |= dict.fromkeys(set(_TOLD).intersection(batch.schema.names), pa.uint64())
     stamped = not _STAMPS.keys().isdisjoint(batch.schema.names)
@@ -182,6 +194,12 @@ def _catalog(
         raise ValueError("it was damaged: its checksum is that of something else")
     if not isinstance(about["layouts"], dict):
         raise ValueError(f"layouts must be an object, got {about['layouts']!r}")
+    made_of, of = about.get("made_of", ""), _selection(about)
+    if not made_of and of != selection:
+        names = batch.column("name").to_pylist()
+        batch = batch.filter(pa.array([selection.matches(name) for name in names]))
+        if not batch.num_rows:
+            return None
     numbers = {name: batch.column(name).to_numpy() for name in _NUMBERS}
     groups = batch.column("group_rows")
     stamps = None
@@ -199,10 +217,18 @@ def _catalog(
         listed_by=listed_by,
         **{name: batch.column(name).to_numpy() for name in _TOLD if name in types},
     )
-    check_columns(shards, known.suffixes + known.further_suffixes)
+    suffixes = known.suffixes + known.further_suffixes
+    check_columns(shards, suffixes, in_folders=bool(made_of) or not of.is_direct)
     fields = tuple(Field(name, kind) for name, kind in about["fields"])
     complete = about["fields_complete"] is True
-    return Catalog(about["kind"], shards, fields, complete, stamps, about.get("made_of", ""))
+    return Catalog(about["kind"], shards, fields, complete, stamps, made_of, of)
+
+
+def _selection(about: Mapping[str, Any]) -> Selection:
+    try:
+        return Selection.of(_KEY.decode(), recursive=False, glob=about.get(GLOB))
+    except DatasetError as exc:
+        raise ValueError(f"its {GLOB!r} is wrong: {exc}") from exc
 
 
 def _told(shards: Shards) -> dict[str, NDArray[np.uint64]]:

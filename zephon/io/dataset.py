@@ -27,8 +27,10 @@ from zephon.io.in_memory import InMemoryShard, check_shards
 from zephon.io.location import check_name, local_directory
 from zephon.io.opening import check_format, formats_with, open_directory
 from zephon.io.recorded import recorded_manifest
+from zephon.io.selection import Selection
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
+from zephon.io.splits import MOST_FILES, warn_of_splits
 from zephon.io.type_names import declared_types
 from zephon.io.unseen_fields import warn_of_unseen
 
@@ -89,6 +91,8 @@ class Dataset(Counted):
         *,
         fmt: str | None = None,
         schema: Mapping[str, Any] | pa.Schema | None = None,
+        recursive: bool = False,
+        glob: str | Sequence[str] | None = None,
         format_options: Mapping[str, Any] | None = None,
     ) -> Dataset:
         """Open a local directory of data files of one format.
@@ -100,7 +104,8 @@ class Dataset(Counted):
 
         Args:
             name: usable as one part of a path.
-            path: the directory; only its direct children are read.
+            path: the directory; only its direct children are read, unless ``recursive`` or
+                ``glob`` says more.
             fmt: "parquet", "jsonl" or another format (``zephon.io.formats``); None decides by the
                 index, or by the files' suffixes.
             schema: types of fields, as expressions see them, by name; "a.b" is field b inside the
@@ -109,21 +114,30 @@ class Dataset(Counted):
                 the same floats. For Parquet, it wins over the type that joins all shards. A value
                 that does not fit is an error of its row; null and no value are both null. A
                 ``RuntimeWarning`` names fields that neither the first rows nor an index have.
+            recursive: read the files of all folders below, too; a shard's name is relative to
+                ``path``, with "/" on every system.
+            glob: read the files alone that a pattern, or one of a list, matches: "train-*.jsonl",
+                "en/**/*.parquet". It is relative to ``path``; ``*``, ``?`` and ``[a-z]`` stand for
+                signs within one part, ``**`` for any folders, ``[[]`` for "[". With ``recursive``,
+                a pattern is looked for in every folder. Hidden, temporary and marker files and
+                folders are data only if a part that begins with their "." or "_" names them.
             format_options: how files are to be read, for formats that have options, by name.
 
         Raises:
             DatasetNotFoundError: nothing lies at the path.
-            DatasetError: a wrong name, format, option or schema, no data file, files of two
-                formats, or a file that the index names is not there.
+            DatasetError: a wrong name, format, option, pattern or schema, no data file, files of
+                two formats, a folder that cannot be read, or a file that the index names is not
+                there.
             NotYetError: a store or a format that is documented but not there yet.
             ShardError: a data file cannot be read, or is not what the index says.
         """
         check_name(name)
         check_format(name, fmt)
         declared = declared_types(name, schema)
+        selection = Selection.of(name, recursive=recursive, glob=glob)
         directory = local_directory(name, path)
         formats = formats_with(name, fmt, format_options)
-        opened = open_directory(name, directory, fmt, formats)
+        opened = open_directory(name, directory, fmt, formats, selection)
         made = cls(
             name=name,
             kind=opened.format.kind,
@@ -136,6 +150,9 @@ class Dataset(Counted):
             format=opened.format,
         )
         made._warn_of_unseen()
+        if len(made.shards) <= MOST_FILES:
+            names = map(str, made.shards.names)
+            warn_of_splits(name, names, selection, stacklevel=2)
         return made
 
     @classmethod

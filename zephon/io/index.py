@@ -7,7 +7,6 @@ library adds are described with each format (``parquet_layouts``, ``line_layouts
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,11 @@ import msgspec
 from zephon.errors import DatasetError, NotYetError
 from zephon.io.catalog_checks import MOST_ROWS
 from zephon.io.formats.file_format import Entry, EntryProblem, FileFormat, check_hashes
+from zephon.io.selection import DIRECT, GLOB, Selection
 
 INDEXES = ("index.json", "_index.json")
 FORMAT_VERSION = 1
 
-_PATH_SIGN = re.compile(r"[/\\\0]")
 _MDS_KEYS = ("raw_data", "samples", "column_names")
 
 Value = TypeVar("Value")
@@ -35,11 +34,13 @@ class Index:
     file: its name.
     kind: the format of the shards.
     entries: of the shards, in bytewise order of their names.
+    selection: the files that it tells of, when it was made.
     """
 
     file: str
     kind: str
     entries: list[Entry[Any]]
+    selection: Selection
 
 
 class UnusableIndex(Exception):
@@ -92,15 +93,29 @@ def read_index(
             f"dataset {dataset!r}: {str(path)!r} is the index of a dataset in {kind} format, which "
             f"is not supported yet; convert the files to Parquet or JSONL"
         )
-    return Index(path.name, kind, _entries(path.name, top or {}, shards or [], formats[kind]))
+    selection = _selection(path.name, top or {})
+    entries = _entries(
+        path.name, top or {}, shards or [], formats[kind], in_folders=not selection.is_direct
+    )
+    return Index(path.name, kind, entries, selection)
 
 
-def file_name_problem(name: str, suffixes: tuple[str, ...]) -> str | None:
-    """Say why a word cannot name a data file of a directory; None if it can."""
-    if _PATH_SIGN.search(name):
+def file_name_problem(
+    name: str, suffixes: tuple[str, ...], *, in_folders: bool = False
+) -> str | None:
+    """Say why a word cannot name a data file of a directory; None if it can.
+
+    Args:
+        name: the word.
+        suffixes: one of which it must end in.
+        in_folders: it may lie in a folder of the directory.
+    """
+    if "\0" in name or ("/" in name and not in_folders):
         return "a shard's name must be that of a file beside the index, without a path"
     if not name.lower().endswith(suffixes):
         return f"a shard's name must end in {' or '.join(suffixes)}"
+    if any(part in ("", ".", "..") for part in name.split("/")):
+        return "a shard's name must be that of a file below the directory of the index"
     return None
 
 
@@ -138,8 +153,23 @@ def _kind(
     return "parquet"
 
 
+def _selection(file: str, top: dict[str, msgspec.Raw]) -> Selection:
+    """Read which files an index tells of; those of the directory itself where it does not say."""
+    if GLOB not in top:
+        return DIRECT
+    try:
+        return Selection.of(file, recursive=False, glob=_either(top[GLOB], list[str]))
+    except DatasetError as exc:
+        raise UnusableIndex(file, f"its {GLOB!r} must be a list of patterns: {exc}") from exc
+
+
 def _entries(
-    file: str, top: dict[str, msgspec.Raw], shards: list[msgspec.Raw], known: FileFormat
+    file: str,
+    top: dict[str, msgspec.Raw],
+    shards: list[msgspec.Raw],
+    known: FileFormat,
+    *,
+    in_folders: bool,
 ) -> list[Entry[Any]]:
     version = _either(top.get("format_version", b"null"), int)
     if version != FORMAT_VERSION:
@@ -150,8 +180,9 @@ def _entries(
     except (msgspec.DecodeError, RecursionError):
         raise _first_problem(file, shards, known) from None
     seen: set[str] = set()
+    suffixes = known.suffixes + known.further_suffixes
     for position, entry in enumerate(entries):
-        why = file_name_problem(entry.basename, known.suffixes + known.further_suffixes)
+        why = file_name_problem(entry.basename, suffixes, in_folders=in_folders)
         if why is None and entry.basename in seen:
             why = "an earlier entry has the same name"
         if why is not None:

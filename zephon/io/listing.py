@@ -1,18 +1,25 @@
 """The files of a dataset's directory: which are data, which are passed over, and why.
 
-Only direct children count. Order is bytewise by name, the same on every machine and store.
+Names are relative to the directory, with folders where a selection looks into them. Order is
+bytewise by the whole name, the same on every machine and store.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from zephon.errors import DatasetError
+from zephon.io.selection import DIRECT, Selection
+from zephon.io.walk import DIRECT_ONLY, TEMPORARY, Entry, walked
 
-_TEMPORARY = (".tmp", ".temp", ".part", ".partial", ".incomplete", ".crdownload", ".swp", "~")
+MOST_TOLD = 100
+"""Of so many entries that are passed over for one reason each is told."""
+
+_UNMATCHED = "no pattern matches it"
 _NOT_DATA = {
     "index.json": "an index; not used",
     "_index.json": "an index; not used",
@@ -29,16 +36,35 @@ _NOT_YET = {
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The direct children of a directory, sorted.
+    """What lies in a directory, sorted.
 
     files: names of the data files, bytewise in order; all of one kind.
     kind: the format of those files.
-    passed_over: one line for each other entry: its name and why it is not data.
+    passed_over: one line for each other entry: its name and why it is not data; of many for one
+        reason, the first 100 and how many more.
     """
 
     files: tuple[str, ...]
     kind: str
     passed_over: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """How a directory differs from what an index names.
+
+    missing: files that are named, and are not there or are directories.
+    unnamed: data files that are wanted and not named, each with its format.
+    passed_over: as in ``Listing``.
+    """
+
+    missing: Sequence[str]
+    unnamed: tuple[tuple[str, str], ...]
+    passed_over: tuple[str, ...]
+
+    def unnamed_of(self, kind: str) -> list[str]:
+        """Give the files of a format that are not named, in bytewise order."""
+        return sorted((file for file, other in self.unnamed if other == kind), key=os.fsencode)
 
 
 def list_directory(
@@ -49,6 +75,7 @@ def list_directory(
     *,
     further: Collection[str] = (),
     yielding: Collection[str] = (),
+    selection: Selection = DIRECT,
 ) -> Listing:
     """List a directory and decide its format.
 
@@ -59,16 +86,50 @@ def list_directory(
         fmt: the one format to read; None decides by the files.
         further: suffixes that count as those of ``fmt`` where no file has one of these.
         yielding: formats whose files are no data beside those of other formats, without ``fmt``.
+        selection: the files that are wanted.
 
     Raises:
-        DatasetError: no data file, or data files of several formats.
+        DatasetError: no data file, data files of several formats, or a folder cannot be read.
+    """
+    entries = walked(name, directory, selection)
+    return chosen(
+        name, str(directory), entries, suffixes, fmt, further, yielding, selection=selection
+    )
+
+
+def chosen(
+    name: str,
+    where: str,
+    entries: Iterable[Entry],
+    suffixes: Mapping[str, Collection[str]],
+    fmt: str | None,
+    further: Collection[str] = (),
+    yielding: Collection[str] = (),
+    *,
+    selection: Selection = DIRECT,
+) -> Listing:
+    """Choose the data files among what lies somewhere; the arguments are ``list_directory``'s.
+
+    Args:
+        name: the dataset, for messages.
+        where: they lie, for messages.
+        entries: what there is, in any order.
+        suffixes: file suffixes of each known format.
+        fmt: the one format to read; None decides by the files.
+        further: suffixes that count as those of ``fmt`` where no file has one of these.
+        yielding: formats whose files are no data beside those of other formats, without ``fmt``.
+        selection: the files that are wanted.
+
+    Raises:
+        DatasetError: as ``list_directory``.
     """
     found: dict[str, list[str]] = {}
     reasons: dict[str, str] = {}
-    for entry in sorted(_children(name, directory), key=lambda entry: os.fsencode(entry.name)):
-        reason = _reason(entry)
-        kind = None if reason else _kind(entry.name, suffixes)
-        if kind is None:
+    for entry in sorted(entries, key=lambda entry: os.fsencode(entry.name)):
+        kind = _kind(entry.name, suffixes)
+        is_data = kind is not None or entry.name.lower().endswith(tuple(further))
+        reason = _reason(entry, is_data=is_data)
+        if reason or kind is None:
             reasons[entry.name] = reason or _unknown(entry.name)
         else:
             found.setdefault(kind, []).append(entry.name)
@@ -78,21 +139,20 @@ def list_directory(
         for other in found.keys() & yielding:
             reasons |= dict.fromkeys(found.pop(other), f"{other}; pass fmt={other!r} to read it")
     if fmt is None and len(found) > 1:
-        raise DatasetError(_mixed(name, directory, found))
+        raise DatasetError(_mixed(name, where, found))
     kind = fmt or next(iter(found), None)
     if kind is None or kind not in found:
         everything = reasons | _others(found, fmt)
         wanted = {**suffixes, fmt: (*suffixes.get(fmt, ()), *further)} if fmt else suffixes
-        raise DatasetError(_nothing(name, directory, fmt, wanted, everything))
+        raise DatasetError(_nothing(name, where, fmt, wanted, everything, selection))
     reasons |= _others(found, fmt)
     for file in found[kind]:
         if not file.isprintable() and any("\udc80" <= sign <= "\udcff" for sign in file):
             raise DatasetError(
                 f"dataset {name!r}: names of data files must be UTF-8, got {os.fsencode(file)!r} "
-                f"in {str(directory)!r}; rename it"
+                f"in {where!r}; rename it"
             )
-    order = sorted(reasons, key=os.fsencode)
-    return Listing(tuple(found[kind]), kind, tuple(f"{key}: {reasons[key]}" for key in order))
+    return Listing(tuple(found[kind]), kind, _told(reasons))
 
 
 def list_beside(
@@ -101,7 +161,8 @@ def list_beside(
     suffixes: Mapping[str, Collection[str]],
     named: Collection[str],
     index: str,
-) -> tuple[list[str], tuple[str, ...]]:
+    selection: Selection = DIRECT,
+) -> Beside:
     """Compare a directory with the files that an index names.
 
     Args:
@@ -110,55 +171,54 @@ def list_beside(
         suffixes: file suffixes of each known format.
         named: the files that the index names.
         index: the name of the index.
+        selection: the files that are wanted.
 
-    Returns:
-        Those named files that are not there or are directories, and a line for each other entry of
-        the directory.
+    Raises:
+        DatasetError: a folder cannot be read.
     """
-    entries = {entry.name: entry for entry in _children(name, directory)}
-    missing = [
-        file
-        for file in named
-        # A link costs a look at what it leads to: that is had when the file is opened.
-        if file not in entries or entries[file].is_dir(follow_symlinks=False)
-    ]
-    reasons = {}
-    for file in sorted(entries.keys() - set(named) - {index}, key=os.fsencode):
-        data = _kind(file, suffixes) and f"not in {index}"
-        reasons[file] = _reason(entries[file]) or data or _unknown(file)
-    return missing, tuple(f"{file}: {reason}" for file, reason in reasons.items())
+    entries = {entry.name: entry for entry in walked(name, directory, selection)}
+    missing = [file for file in named if file not in entries or entries[file].is_folder]
+    reasons, unnamed = {}, []
+    for file in entries.keys() - set(named) - {index}:
+        kind = _kind(file, suffixes)
+        reason = _reason(entries[file], is_data=kind is not None)
+        if reason is None and kind is not None:
+            unnamed.append((file, kind))
+            reason = f"not in {index}"
+        reasons[file] = reason or _unknown(file)
+    return Beside(tuple(missing), tuple(unnamed), _told(reasons))
 
 
-def _children(name: str, directory: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as children:
-            return list(children)
-    except OSError as exc:
-        raise DatasetError(
-            f"dataset {name!r}: the directory {str(directory)!r} must be readable, got {exc}"
-        ) from exc
+def _told(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """Write a line an entry, in bytewise order; of very many for one reason, some and how many."""
+    lines, counts = [], Counter[str]()
+    for entry in sorted(reasons, key=os.fsencode):
+        reason = reasons[entry]
+        counts[reason] += 1
+        if counts[reason] <= MOST_TOLD:
+            lines.append(f"{entry if entry.isprintable() else repr(entry)}: {reason}")
+    more = sorted((why, count - MOST_TOLD) for why, count in counts.items() if count > MOST_TOLD)
+    return (*lines, *(f"and {count:,} more: {why}" for why, count in more))
 
 
-def _reason(entry: os.DirEntry[str]) -> str | None:
-    """Why an entry cannot be data whatever its suffix is; None if it may be."""
-    name = entry.name
-    try:
-        is_directory = entry.is_dir()
-    except OSError:  # a link that leads back to itself
-        return "a broken link"
-    if is_directory:
-        return "a directory; only direct children are read"
-    if not entry.is_file():
-        return "a broken link" if entry.is_symlink() else "not a regular file"
-    if name in _NOT_DATA:
-        return _NOT_DATA[name]
-    if name.startswith("."):
-        return "hidden" if not name.endswith(".crc") else "a checksum"
-    if name.startswith("_"):
-        return "a marker"
-    if name.endswith(".crc"):
+def _reason(entry: Entry, *, is_data: bool) -> str | None:
+    """Why an entry cannot be data, or is not wanted; None if it may be and is."""
+    if entry.reason is not None:
+        return entry.reason
+    file = entry.name.rpartition("/")[2]
+    if file in _NOT_DATA:
+        return _NOT_DATA[file]
+    if file.endswith(".crc"):
         return "a checksum"
-    return "temporary" if name.endswith(_TEMPORARY) else None
+    if file.endswith(TEMPORARY):
+        return "temporary"
+    if entry.taken:
+        return None
+    if file.startswith("."):
+        return "hidden"
+    if file.startswith("_"):
+        return "a marker"
+    return _UNMATCHED if is_data else None
 
 
 def _kind(file: str, suffixes: Mapping[str, Collection[str]]) -> str | None:
@@ -200,30 +260,44 @@ def _others(found: Mapping[str, list[str]], fmt: str | None) -> dict[str, str]:
     }
 
 
-def _mixed(name: str, directory: Path, found: Mapping[str, list[str]]) -> str:
+def _mixed(name: str, where: str, found: Mapping[str, list[str]]) -> str:
     kinds = " and ".join(
         f"{kind} ({len(files)}, such as {files[0]!r})" for kind, files in sorted(found.items())
     )
     options = " or ".join(f"fmt={kind!r}" for kind in sorted(found))
     return (
-        f"dataset {name!r}: the directory {str(directory)!r} must hold one format, got {kinds}; "
+        f"dataset {name!r}: the directory {where!r} must hold one format, got {kinds}; "
         f"pass {options} to read one of them"
     )
 
 
 def _nothing(
     name: str,
-    directory: Path,
+    where: str,
     fmt: str | None,
     suffixes: Mapping[str, Collection[str]],
     reasons: Mapping[str, str],
+    selection: Selection,
 ) -> str:
     kinds = [fmt] if fmt else list(suffixes)
     wanted = ", ".join(suffix for kind in kinds for suffix in suffixes[kind])
+    order = sorted(reasons.items(), key=lambda each: each[1] != _UNMATCHED)  # these first
+    told = f"found {_some(order)}"
+    if not selection.asked:
+        what = "pass the directory that holds the data files"
+        if DIRECT_ONLY in reasons.values():
+            what += ", or recursive=True to read those of its folders"
+        return (
+            f"dataset {name!r}: Unsupported dataset format at path {where!r}: no file with one of "
+            f"the suffixes {wanted}; {told}; {what}"
+        )
+    patterns = " or ".join(map(repr, selection.patterns))
+    what = "patterns are relative to the directory, and ** stands for folders"
+    if any("{" in pattern for pattern in selection.patterns):
+        what += "; for braces, pass a list of patterns"
     return (
-        f"dataset {name!r}: Unsupported dataset format at path {str(directory)!r}: no file with "
-        f"one of the suffixes {wanted}; found {_some(reasons.items())}; pass the directory that "
-        f"holds the data files"
+        f"dataset {name!r}: glob must match a data file below {where!r}, with one of the suffixes "
+        f"{wanted}, and none matches {patterns}; {told}; {what}"
     )
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from zephon.errors import DatasetError, DatasetNotFoundError, NotYetError
+from zephon.io.selection import escaped
 
 _REMOTE = ("s3", "gs", "gcs", "az", "azure", "abfs", "abfss", "hf")
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -38,7 +39,8 @@ def local_directory(name: str, path: str | os.PathLike[str]) -> Path:
     if not directory.is_dir():
         raise DatasetError(
             f"dataset {name!r}: path must be a directory, got the file {str(directory)!r}; "
-            f"pass its directory {str(directory.parent)!r}"
+            f"pass its directory {str(directory.parent)!r} with "
+            f"glob={escaped(directory.name)!r} to read this file alone"
         )
     return directory
 

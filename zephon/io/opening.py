@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from zephon.errors import DatasetError, NotYetError, nearest
 from zephon.io.catalog import CATALOG, read_catalog
-from zephon.io.catalog_file import UnusableCatalog
+from zephon.io.catalog_file import Catalog, UnusableCatalog
 from zephon.io.fields import Field
 from zephon.io.formats.file_format import Entry, FileFormat
 from zephon.io.formats.registering import FILE_FORMATS, suffixes_by_kind, yielding_kinds
 from zephon.io.index import Index, UnusableIndex, read_index
 from zephon.io.kept_counts import Counted, counted_files
 from zephon.io.listing import Listing, list_beside, list_directory
+from zephon.io.selection import DIRECT, GLOB, Selection
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
 
@@ -103,16 +104,27 @@ def _told_options(formats: Formats) -> str:
     return f"those that have some are {', '.join(told)}" if told else "no format has any"
 
 
-def list_files(name: str, directory: Path, fmt: str | None) -> Listing:
+def list_files(
+    name: str, directory: Path, fmt: str | None, selection: Selection = DIRECT
+) -> Listing:
     """List the data files of a directory, as ``list_directory``, by the formats that are known."""
-    further = FILE_FORMATS[fmt].further_suffixes if fmt in FILE_FORMATS else ()
     return list_directory(
-        name, directory, suffixes_by_kind(), fmt, further=further, yielding=yielding_kinds()
+        name,
+        directory,
+        suffixes_by_kind(),
+        fmt,
+        further=FILE_FORMATS[fmt].further_suffixes if fmt in FILE_FORMATS else (),
+        yielding=yielding_kinds(),
+        selection=selection,
     )
 
 
 def open_directory(
-    name: str, directory: Path, fmt: str | None, formats: Formats = FILE_FORMATS
+    name: str,
+    directory: Path,
+    fmt: str | None,
+    formats: Formats = FILE_FORMATS,
+    selection: Selection = DIRECT,
 ) -> Opened:
     """Find the shards of a directory.
 
@@ -121,6 +133,8 @@ def open_directory(
         directory: an existing local directory.
         fmt: the one format to read; None decides by the catalogue, the index, or the files.
         formats: those that can be read, with their options.
+        selection: the files that are wanted. A catalogue or an index that was made of others is
+            used if it names all of these.
 
     Raises:
         DatasetError: there is no data, the index names a file that is not there, or the catalogue
@@ -128,33 +142,31 @@ def open_directory(
         NotYetError: the index is of a format that is not there yet.
         ShardError: a file cannot be read, or is not what the index says.
     """
+    command = f"index --catalog {selection.words}"
     try:
-        catalog = read_catalog(name, directory, formats, fmt)
+        catalog = read_catalog(name, directory, formats, fmt, selection)
+        if catalog is not None:
+            return _open_catalog(name, directory, catalog, formats, selection)
     except UnusableCatalog as exc:
-        _warn(name, directory / CATALOG, exc, "the index or the files are", "index --catalog")
-        catalog = None
-    if catalog is not None:
-        return Opened(
-            format=formats[catalog.kind],
-            shards=catalog.shards,
-            passed_over=(),
-            fields=catalog.fields,
-            fields_complete=catalog.fields_complete,
-        )
+        _warn(name, directory / CATALOG, exc, "the index or the files are", command)
     try:
         index = read_index(name, directory, formats, fmt)
+        if index is not None and any(selection.matches(entry.basename) for entry in index.entries):
+            return open_index(name, directory, index, formats, selection)
     except UnusableIndex as exc:
-        _warn(name, directory / exc.file, exc, "the files are", "index")
-        return count_files(name, directory, fmt, formats)[0]
-    if index is not None:
-        return open_index(name, directory, index, formats)
-    found, counted = count_files(name, directory, fmt, formats)
-    _suggest_index(name, directory, counted)
+        _warn(name, directory / exc.file, exc, "the files are", f"index {selection.words}")
+        return count_files(name, directory, fmt, formats, selection)[0]
+    found, counted = count_files(name, directory, fmt, formats, selection)
+    _suggest_index(name, directory, counted, selection)
     return found
 
 
 def count_files(
-    name: str, directory: Path, fmt: str | None, formats: Formats = FILE_FORMATS
+    name: str,
+    directory: Path,
+    fmt: str | None,
+    formats: Formats = FILE_FORMATS,
+    selection: Selection = DIRECT,
 ) -> tuple[Opened, Counted]:
     """Count every file of a directory, but for those of which it is known from before.
 
@@ -163,19 +175,25 @@ def count_files(
         directory: an existing local directory.
         fmt: the one format to read; None decides by the files.
         formats: those that can be read, with their options.
+        selection: the files that are wanted.
 
     Raises:
         DatasetError: there is no data, or of several formats.
         ShardError: a file cannot be read.
     """
-    listing = list_files(name, directory, fmt)
+    listing = list_files(name, directory, fmt, selection)
     known = _one_of(name, formats, listing.kind)
-    counted = counted_files(name, directory, listing.files, known)
+    patterns = {} if selection.is_direct else {GLOB: selection.patterns}
+    counted = counted_files(name, directory, listing.files, known, patterns)
     return opened(name, known, counted.shards, listing.passed_over), counted
 
 
 def describe_files(
-    name: str, directory: Path, fmt: str | None, each: Callable[..., Iterator[Shard]]
+    name: str,
+    directory: Path,
+    fmt: str | None,
+    each: Callable[..., Iterator[Shard]],
+    selection: Selection = DIRECT,
 ) -> Opened:
     """Look at every file of a directory for all that an index tells, such as types of JSONL.
 
@@ -184,12 +202,13 @@ def describe_files(
         directory: an existing local directory.
         fmt: the one format to read; None decides by the files.
         each: looks at files as ``each_file`` does.
+        selection: the files that are wanted.
 
     Raises:
         DatasetError: there is no data, or of several formats.
         ShardError: a file cannot be read.
     """
-    listing = list_files(name, directory, fmt)
+    listing = list_files(name, directory, fmt, selection)
     known = FILE_FORMATS[listing.kind]
     found = list(each(known.described, name, directory, listing.files))
     shards = Shards.of(found, directory=str(directory), layouts=known.layouts(found))
@@ -206,25 +225,66 @@ def _one_of(name: str, formats: Formats, kind: str) -> FileFormat:
     )
 
 
-def open_index(name: str, directory: Path, index: Index, formats: Formats = FILE_FORMATS) -> Opened:
+def _open_catalog(
+    name: str, directory: Path, catalog: Catalog, formats: Formats, selection: Selection
+) -> Opened:
+    """Take a catalogue's word; one that was made of other files must name all that are wanted.
+
+    Raises:
+        UnusableCatalog: it does not.
+    """
+    known = formats[catalog.kind]
+    if catalog.selection == selection:
+        return Opened(
+            format=known,
+            shards=catalog.shards,
+            passed_over=(),
+            fields=catalog.fields,
+            fields_complete=catalog.fields_complete,
+        )
+    named = catalog.shards.names.to_pylist()
+    beside = list_beside(name, directory, suffixes_by_kind(), named, CATALOG, selection)
+    if unnamed := beside.unnamed_of(catalog.kind):
+        raise UnusableCatalog(_unnamed(unnamed))
+    return opened(name, known, catalog.shards, beside.passed_over)
+
+
+def _unnamed(files: Sequence[str]) -> str:
+    more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+    return f"it was made of other files, and tells nothing of {files[0]!r}{more}"
+
+
+def open_index(
+    name: str,
+    directory: Path,
+    index: Index,
+    formats: Formats = FILE_FORMATS,
+    selection: Selection = DIRECT,
+) -> Opened:
     """Take an index's word for a directory's files; those of which it says too little are read.
 
     Raises:
+        UnusableIndex: it was made of other files, and does not name all that are wanted.
         DatasetError: a file that it names is not there, or is a directory.
         ShardError: a file that was read is not what the index says.
     """
-    known, entries = formats[index.kind], index.entries
+    known = formats[index.kind]
+    entries = [entry for entry in index.entries if selection.matches(entry.basename)]
     named = [entry.basename for entry in entries]
-    missing, passed_over = list_beside(name, directory, suffixes_by_kind(), named, index.file)
+    beside = list_beside(name, directory, suffixes_by_kind(), named, index.file, selection)
+    unnamed = beside.unnamed_of(index.kind)
+    if unnamed and index.selection != selection:
+        raise UnusableIndex(index.file, _unnamed(unnamed))
+    missing = beside.missing
     if missing:
         what = ", a directory," if (directory / missing[0]).is_dir() else ""
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DatasetError(
             f"dataset {name!r}: {index.file} in {str(directory)!r} must name files that are "
             f"there, and {missing[0]!r}{what}{more} is not; put it back, or make the index anew "
-            f"with `zephon index {directory}`"
+            f"with `zephon index {index.selection.words}{directory}`"
         )
-    listed_by = ListedBy(index.file, name)
+    listed_by = ListedBy(index.file, name, index.selection.words)
     folder = str(directory)
     told = [
         known.from_entry(entry, os.path.join(folder, entry.basename), listed_by)
@@ -237,7 +297,7 @@ def open_index(name: str, directory: Path, index: Index, formats: Formats = FILE
         told[place] = _as_told(name, shard, entries[place], listed_by)
     found = [shard for shard in told if shard is not None]
     shards = Shards.of(found, directory=folder, layouts=known.layouts(found), listed_by=listed_by)
-    return opened(name, known, shards, passed_over)
+    return opened(name, known, shards, beside.passed_over)
 
 
 def _as_told(name: str, shard: Shard, entry: Entry[Any], listed_by: ListedBy) -> Shard:
@@ -265,7 +325,7 @@ def opened(name: str, known: FileFormat, shards: Shards, passed_over: tuple[str,
 _suggested: set[Path] = set()
 
 
-def _suggest_index(name: str, directory: Path, counted: Counted) -> None:
+def _suggest_index(name: str, directory: Path, counted: Counted, selection: Selection) -> None:
     """Say that an index would help, once for each directory of many files."""
     if counted.looked_at < MANY_FILES or directory in _suggested:
         return
@@ -279,7 +339,7 @@ def _suggest_index(name: str, directory: Path, counted: Counted) -> None:
     warnings.warn(
         f"dataset {name!r}: {str(directory)!r} has no index, so {each} of its "
         f"{len(counted.shards):,} files was looked at to open it{known}; write an index once with "
-        f"`zephon index {directory}`",
+        f"`zephon index {selection.words}{directory}`",
         RuntimeWarning,
         stacklevel=4,  # the caller of Dataset.from_path
     )
@@ -288,7 +348,7 @@ def _suggest_index(name: str, directory: Path, counted: Counted) -> None:
 def _warn(name: str, path: Path, problem: Exception, instead: str, command: str) -> None:
     warnings.warn(
         f"dataset {name!r}: {str(path)!r} is not used, {instead} read instead: {problem}; make it "
-        f"anew with `zephon {command} {path.parent}`",
+        f"anew with `zephon {command}{path.parent}`",
         RuntimeWarning,
         stacklevel=4,  # the caller of Dataset.from_path
     )

@@ -61,12 +61,14 @@ class ListedBy:
 
     file: its name: "index.json", "_index.json" or "_catalog.arrow".
     dataset: the name of the dataset, for messages.
+    words: what names its files in a command (``Selection.words``).
     """
 
-    __slots__ = ("_modified", "checked", "dataset", "file")
+    __slots__ = ("_modified", "_words", "checked", "dataset", "file")
 
-    def __init__(self, file: str, dataset: str) -> None:
+    def __init__(self, file: str, dataset: str, words: str = "") -> None:
         self.file = file
+        self._words = words
         self.dataset = dataset
         self._modified: dict[str, int] = {}
         self.checked: set[str] = set()
@@ -80,11 +82,12 @@ class ListedBy:
         return self._modified.get(shard)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ListedBy, (self.file, self.dataset)  # another process looks for itself
+        return ListedBy, (self.file, self.dataset, self._words)  # another process looks for itself
 
     def command(self, directory: str) -> str:
         """Give the command that makes the file anew."""
-        return f"zephon index{' --catalog' * self.file.endswith('.arrow')} {directory}"
+        catalog = "--catalog " * self.file.endswith(".arrow")
+        return f"zephon index {catalog}{self._words}{directory}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
