@@ -21,9 +21,12 @@ from benchmarks.timing import Contender, Spread, alternate, measure, show, start
 SIZES = {5000: 0.60, 300: 0.35}
 """Bytes of a document, and how much of the rate of Parquet that of JSON lines must be."""
 
-SHARDS, SHARD_BYTES = 2, 32 << 20
-ROWS = {"zephon": 3000, "public": 12}
-"""Rows that a contender reads at random: the public package takes some 0.1 s for each."""
+SHARDS, SHARD_BYTES = 1, 128 << 20
+ROWS = {
+    "at_random": {"zephon": 4000, "public": 48},
+    "shuffled": {"zephon": 10_000, "public": 1000},
+}
+"""Rows that a contender reads: the public package takes some 0.05 s for each at random."""
 
 
 def main() -> None:
@@ -69,7 +72,7 @@ def _compare_rows(corpus: Path, own: tuple[str, ...], what: str, size: int, roun
     python = corpus / "peer-venv" / "bin" / "python"
     if python.exists():
         script = Path(__file__).with_name("peers") / "zephon_files.py"
-        picks = [what, str(corpus / folder), str(ROWS["public"])]
+        picks = [what, str(corpus / folder), str(ROWS[what]["public"])]
         commands["public"] = (str(python), str(script), *picks)
     found: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
@@ -144,13 +147,13 @@ def _index(corpus: Path, folder: str) -> None:
 def _at_random(corpus: Path, folder: str) -> None:
     from benchmarks.peers import zephon_files
 
-    zephon_files.at_random(str(corpus / folder), ROWS["zephon"])
+    zephon_files.at_random(str(corpus / folder), ROWS["at_random"]["zephon"])
 
 
 def _shuffled(corpus: Path, folder: str) -> None:
     from benchmarks.peers import zephon_files
 
-    zephon_files.shuffled(str(corpus / folder), ROWS["zephon"])
+    zephon_files.shuffled(str(corpus / folder), ROWS["shuffled"]["zephon"])
 
 
 _PARTS: dict[str, Callable[[Path, str], None]] = {

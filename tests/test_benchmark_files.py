@@ -13,7 +13,8 @@ from zephon import Dataset
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "SHARD_BYTES", 20_000)
-    monkeypatch.setattr(files, "ROWS", {"zephon": 30})
+    few = {"zephon": 32}
+    monkeypatch.setattr(files, "ROWS", {"at_random": few, "shuffled": few})
     parquet(tmp_path, "text-parquet/a.parquet", [{"text": f"größe {n} " * 9} for n in range(99)])
     files._make(tmp_path, "300")
     return tmp_path
@@ -41,5 +42,5 @@ def test_parts_check_what_they_time(corpus, capsys, part):
     if part == "index":
         assert len(found) == 7
     else:
-        assert found["rows"] == 30
+        assert found["rows"] == 32
         assert found["seconds"] > 0

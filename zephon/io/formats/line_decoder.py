@@ -123,13 +123,9 @@ class LineDecoder:
 
 def load_rows(text: bytes, lines: RowLines) -> list[Any]:
     """Decode the rows of a text whole; None for one that is not JSON, or null."""
-    if _one_object_a_line(text, lines):
-        try:
-            rows = _VALUE.decode_lines(text)
-        except _REFUSED:
-            rows = []
-        if len(rows) == len(lines.starts):
-            return rows
+    rows = _loaded_at_once(text, lines)
+    if rows is not None:
+        return rows
     rows = []
     for start, stop in zip(lines.starts.tolist(), lines.stops.tolist(), strict=True):
         try:
@@ -137,6 +133,11 @@ def load_rows(text: bytes, lines: RowLines) -> list[Any]:
         except DataError:
             rows.append(None)  # said when the row is read
     return rows
+
+
+def all_load(text: bytes, lines: RowLines) -> bool:
+    """Say whether every row is known to be JSON; False where lines must be looked at one by one."""
+    return _loaded_at_once(text, lines) is not None
 
 
 def load_line(line: bytes) -> Any:
@@ -153,6 +154,17 @@ def load_line(line: bytes) -> Any:
         return _load(line.decode())
     except UnicodeDecodeError as exc:
         raise DataError(f"a line must be UTF-8, got the byte {line[exc.start]:#04x}") from exc
+
+
+def _loaded_at_once(text: bytes, lines: RowLines) -> list[Any] | None:
+    """Decode all rows in one call; None where that cannot be, or goes wrong."""
+    if not _one_object_a_line(text, lines):
+        return None
+    try:
+        rows = _VALUE.decode_lines(text)
+    except _REFUSED:
+        return None
+    return rows if len(rows) == len(lines.starts) else None
 
 
 def _load(text: str) -> Any:

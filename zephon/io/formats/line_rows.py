@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import DataError
 from zephon.io.formats.line_blocks import LineBlocks, RowLines
-from zephon.io.formats.line_decoder import load_line
+from zephon.io.formats.line_decoder import all_load, load_line
 from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
 
@@ -78,6 +78,8 @@ class LineRows(RowSource):
 
         So a bad row is met before it is handed out, whoever looks at it afterwards.
         """
+        if self._kept is None and all_load(self.text, self._lines):
+            return {}
         problems = {}
         for index in range(len(self._lines.starts)):
             try:
@@ -97,7 +99,10 @@ class LineRows(RowSource):
 
     def some(self, rows: NDArray[np.int64]) -> tuple[RowSource, NDArray[np.int64]]:
         """Copy some lines."""
-        picked, places = np.unique(rows, return_inverse=True)
+        if len(rows) == 1:  # 50 µs less: rows are looked at one by one, too
+            picked, places = rows, np.zeros(1, np.int64)
+        else:
+            picked, places = np.unique(rows, return_inverse=True)
         texts = [self._line(row) for row in picked.tolist()]
         old = self._lines
         lines = RowLines(old.starts[picked], old.stops[picked], old.numbers[picked], len(picked))
