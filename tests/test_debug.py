@@ -1,3 +1,5 @@
+import gzip
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +19,7 @@ from zephon.debug import (
     install_debug_hooks,
 )
 from zephon.errors import DataError, PlanError
+from zephon.io.reader import RowReader
 
 ROWS = [{"text": "a"}, {"text": "b"}, {"text": "c"}]
 
@@ -155,3 +158,22 @@ def test_zephon_alone_does_not_load_it():
     program = "import sys, zephon; print('zephon.debug' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_bad_line_is_met_by_who_reads_it_and_by_every_reader_that_checks_rows(tmp_path):
+    """Also where an inspector left the block behind in a spill, unchecked."""
+    lines = [json.dumps({"n": n}).encode() for n in range(40)]
+    lines[7] = b'{"n": 7'
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines)))
+    dataset = Dataset.from_path("d", tmp_path)
+    with DatasetInspector(dataset) as inspector:
+        assert inspector.read_many(0, [6, 39, 8]) == [{"n": 6}, {"n": 39}, {"n": 8}]
+        where = r"dataset 'd', shard 'a.jsonl.gz', row 7 \(line 8, byte 63\): a line must be one JSON"
+        for picks in ([7], [6, 7, 8]):
+            with pytest.raises(DataError, match=where):
+                inspector.read_many(0, picks)
+        cache = inspector._cache
+        reader = RowReader(dataset, (), payload=True, cache=cache)
+        with pytest.raises(DataError, match=where):
+            reader.take(np.zeros(40, np.int64), np.arange(40))
+        assert reader.take(np.zeros(1, np.int64), np.array([6])).payload.row(0) == {"n": 6}

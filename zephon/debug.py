@@ -68,7 +68,9 @@ class DatasetInspector:
         if wanted.enabled is not False and dataset.format.reads_forward(dataset.shards):
             spill = Spill(SpillSettings.of(wanted))
         self._cache = GroupCache(_CACHE_BYTES, spill)
-        self._reader: RowReader | None = RowReader(dataset, (), payload=True, cache=self._cache)
+        self._reader: RowReader | None = RowReader(
+            dataset, (), payload=True, cache=self._cache, late_rows=True
+        )
 
     def __enter__(self) -> DatasetInspector:
         self._open()

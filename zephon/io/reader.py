@@ -39,6 +39,7 @@ from zephon.io.spill.texts import SpilledTexts
 from zephon.io.taken_parts import TakenPart, bad_rows, payload_of, places_of, taken, taken_kept
 
 _MOST_KEYS = 1 << 16
+_UNCHECKED = "\1"  # before the dataset's name: others must not take such rows for good ones
 
 _bytes_of = attrgetter("bytes")
 
@@ -72,6 +73,8 @@ class RowReader:
         cache: where decoded row groups are kept; readers of any datasets may share one.
         keep: give only rows that pass; looks at columns of ``frame``.
         frame: columns of kind "any" that are read of each row, too.
+        late_rows: a row that is bad only as a whole raises when it is looked at, as ``Payload``
+            does; so a group that is read for one row costs a third of what it does otherwise.
 
     Raises:
         DatasetError: a Parquet shard lacks a column, or has it in another type.
@@ -87,6 +90,7 @@ class RowReader:
         cache: GroupCache,
         keep: RowFilter | None = None,
         frame: tuple[Column, ...] = (),
+        late_rows: bool = False,
     ) -> None:
         self._dataset = dataset
         self._columns = columns
@@ -102,6 +106,9 @@ class RowReader:
             self._groups = FilteredGroups(
                 dataset, keep, columns, frame, payload=payload, counter=self._counter
             )
+        self._late_rows = late_rows
+        if late_rows and isinstance(self._groups, GroupReader):
+            self._groups.leave_rows()
         if cache.lower is not None:
             self._groups.keep_texts(SpilledTexts(cache.lower))
         self._first_row = offsets_of(dataset.counts())
@@ -244,7 +251,7 @@ class RowReader:
                 stop - first,
                 self._columns + self._frame,
                 # Whole rows name their dataset in errors, so they are not shared with another's.
-                self._dataset.name if self._kept_rows else None,
+                (_UNCHECKED * self._late_rows + self._dataset.name) if self._kept_rows else None,
                 self._keep,
             )
         return key

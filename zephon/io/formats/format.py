@@ -84,6 +84,9 @@ class GroupReader(ABC):
     def keep_texts(self, texts: Texts) -> None:  # noqa: B027 - most files are read anywhere
         """Let text that cost much to have be kept."""
 
+    def leave_rows(self) -> None:  # noqa: B027 - whole rows of most files are never bad
+        """Leave it to whoever looks at a whole row to find that it is bad; columns are checked."""
+
     def check_unchanged(self, shard: int) -> None:  # noqa: B027 - rows in memory stay as they are
         """Refuse a file that was written to since its rows were counted, where statistics tell.
 

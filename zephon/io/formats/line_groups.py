@@ -46,6 +46,7 @@ class JsonlGroups(GroupReader):
         self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
         self._passed = PassedBlocks(PASSED_BYTES)
         self._texts: Texts | None = None
+        self._checks_rows = True
         self._begun: set[int] = set()
         self._lock = threading.Lock()
 
@@ -60,7 +61,7 @@ class JsonlGroups(GroupReader):
         wrong: list[tuple[Column | None, dict[int, str]]] = [
             *zip(self._columns, problems, strict=False)
         ]
-        if self._payload:
+        if self._payload and self._checks_rows:
             said = {row for bad in problems for row in bad}
             refused = {row: why for row, why in whole.refusals().items() if row not in said}
             wrong.append((None, refused))
@@ -97,6 +98,10 @@ class JsonlGroups(GroupReader):
     def keep_texts(self, texts: Texts) -> None:
         """Keep the text of compressed files that are read from their front again."""
         self._texts = texts
+
+    def leave_rows(self) -> None:
+        """Decode no line but those that are looked at."""
+        self._checks_rows = False
 
     def close(self) -> None:
         """Close compressed files that are open."""
