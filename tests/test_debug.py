@@ -168,7 +168,9 @@ def test_a_bad_line_is_met_by_who_reads_it_and_by_every_reader_that_checks_rows(
     dataset = Dataset.from_path("d", tmp_path)
     with DatasetInspector(dataset) as inspector:
         assert inspector.read_many(0, [6, 39, 8]) == [{"n": 6}, {"n": 39}, {"n": 8}]
-        where = r"dataset 'd', shard 'a.jsonl.gz', row 7 \(line 8, byte 63\): a line must be one JSON"
+        where = (
+            r"dataset 'd', shard 'a.jsonl.gz', row 7 \(line 8, byte 63\): a line must be one JSON"
+        )
         for picks in ([7], [6, 7, 8]):
             with pytest.raises(DataError, match=where):
                 inspector.read_many(0, picks)
