@@ -34,6 +34,7 @@ from zephon.io.atomic import written_atomically
 from zephon.io.catalog import CATALOG, write_catalog
 from zephon.io.catalog_file import Catalog, write_shards
 from zephon.io.each_file import each_file
+from zephon.io.formats.file_format import FileFormat
 from zephon.io.formats.registering import FILE_FORMATS
 from zephon.io.index import FORMAT_VERSION, INDEXES, Index, UnusableIndex, read_index
 from zephon.io.location import file_to_write, local_directory, path_text, refuse_remote
@@ -68,7 +69,7 @@ def build_index(
     would be used before the index.
 
     Args:
-        format_name: "parquet" or "jsonl"; files of another format are left out.
+        format_name: such as "parquet" or "jsonl"; files of another format are left out.
         dataset_dir: the directory; only its direct children are read.
         output_path: where to write; None: ``index.json`` in the directory. Only there is it found.
         progress: say on the error stream how far it is.
@@ -89,7 +90,7 @@ def build_index(
     known = FILE_FORMATS[_checked_format(call, format_name)]
     target = _target(call, name, directory, output_path, INDEXES[0])
     files = list_files(name, directory, known.kind).files
-    each = _each_file(call, progress, max_workers)
+    each = _each_file(known, progress, _checked_workers(call, max_workers))
     found = list(each(known.indexed, name, directory, files))
     shards = [shard for shard, _, _ in found]
     extras = [extra for _, extra, _ in found]
@@ -126,7 +127,7 @@ def build_catalog(
 
     Args:
         dataset_dir: the directory; only its direct children are read.
-        format_name: "parquet" or "jsonl"; None decides by the index, or by the files.
+        format_name: such as "parquet" or "jsonl"; None decides by the index, or by the files.
         output_path: where to write; None: ``_catalog.arrow`` in the directory. Only there is it
             found.
         progress: say on the error stream how far it is.
@@ -146,7 +147,7 @@ def build_catalog(
     name, directory = _directory(call, dataset_dir)
     fmt = None if format_name is None else _checked_format(call, format_name)
     target = _target(call, name, directory, output_path, CATALOG)
-    each = _each_file(call, progress, max_workers)
+    workers = _checked_workers(call, max_workers)
     try:
         index = read_index(name, directory, FILE_FORMATS, fmt)
     except UnusableIndex:
@@ -155,7 +156,9 @@ def build_catalog(
     if index is not None and _is_fresh(name, directory, index):
         found = open_index(name, directory, index)
     if found is None or found.shards.marks is None:  # an index of other tools tells no marks
-        found = describe_files(name, directory, fmt, each)
+        known = FILE_FORMATS[fmt or list_files(name, directory, None).kind]
+        each = _each_file(known, progress, workers)
+        found = describe_files(name, directory, known.kind, each)
     _write_catalog(target, found)
     return str(target)
 
@@ -222,17 +225,21 @@ def _target(
     return file_to_write(what, output_path, default)
 
 
-def _each_file(call: str, progress: bool, max_workers: int) -> Callable[..., Iterator[Any]]:
+def _checked_workers(call: str, max_workers: object) -> int:
     try:
-        threads = 0 if isinstance(max_workers, bool) else operator.index(max_workers)
+        threads = 0 if isinstance(max_workers, bool) else operator.index(max_workers)  # type: ignore[arg-type]
     except TypeError:
         threads = 0
     if threads < 1:
         raise PlanError(
             f"{call}: max_workers must be a whole number of at least 1, got {max_workers!r}"
         )
-    each = functools.partial(each_file, threads=threads)
-    return CountedFiles(each, sys.stderr) if progress else each
+    return threads
+
+
+def _each_file(known: FileFormat, progress: bool, workers: int) -> Callable[..., Iterator[Any]]:
+    each = functools.partial(each_file, threads=workers)
+    return CountedFiles(each, sys.stderr, whole=not known.counts_quickly) if progress else each
 
 
 def _is_fresh(name: str, directory: Path, index: Index) -> bool:

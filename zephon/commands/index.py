@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 
 from zephon.build_index import build_catalog, build_index, format_of_files
+from zephon.io.formats.registering import FILE_FORMATS
 
 SUMMARY = "write an index of a directory's shards, so that opening it reads none of them"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `zephon index` takes."""
+    formats = " or ".join(sorted(FILE_FORMATS))
     parser.add_argument("directory", metavar="DIR", help="the directory of the data files")
-    parser.add_argument("--format", help="parquet or jsonl, where the files are of both")
+    parser.add_argument("--format", help=f"{formats}, where the files are of several")
     parser.add_argument(
         "--catalog", action="store_true", help="write a catalogue, for very many files"
     )
