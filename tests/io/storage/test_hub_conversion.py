@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.io.storage.hub_here import found, names
+from tests.io.storage.hub_here import ALICE, found, names
 from zephon.errors import DatasetError, DatasetNotFoundError
 
 ALLOW = "ZEPHON_HF_ALLOW_PARTIAL"
@@ -91,6 +91,14 @@ def test_one_that_is_not_done_is_refused(hub, repository):
         assert "1 parts are pending and 0 failed" in refusal("hf://acme/tables/train")
     finally:
         hub.pending.clear()
+
+
+def test_one_of_a_private_dataset_is_asked_about_as_the_user(hub, repository):
+    made = hub.dataset("acme/private", private=True)
+    hub.made_from["acme/private"] = made.commit({"train.csv": "a\n1\n"})
+    made.convert({"default/train/0.parquet": b"PAR1"})
+    assert names(found("hf://acme/private/train", token=ALICE)) == ["default/train/0.parquet"]
+    assert {each.user for each in hub.log} == {"alice"}
 
 
 def test_what_is_not_there_is_told_with_what_is(hub, repository):

@@ -75,7 +75,7 @@ def test_a_hub_that_fails_is_asked_again_and_never_replaced_by_an_old_commit(hub
     assert have().commit == new
     hub.fail("HEAD /tiny/resolve", status=503, times=100)
     newest = model.commit({"tokenizer.json": "newest"})
-    with pytest.raises(StorageError, match="tiny@main: no whole answer after 3 attempts"):
+    with pytest.raises(StorageError, match="tiny@main: no whole answer after"):
         have()
     hub.faults.clear()
     assert have().commit == newest

@@ -10,7 +10,7 @@ import pytest
 from tests.io.storage.hub_here import ALICE, QUICK, found
 from zephon.errors import AccessError, ShardError, StorageError
 from zephon.io.storage.hub_requests import send
-from zephon.io.storage.patience import PassingFault
+from zephon.io.storage.patience import PassingFault, Patience
 
 LARGE = os.urandom(600_000)
 SMALL = b'{"text": "small"}\n' * 3
@@ -183,6 +183,27 @@ def test_a_pickled_one_has_no_token_and_reads_with_what_its_process_has(hub, lar
         again.read(file, [(0, 5)])
     monkeypatch.setenv("HF_TOKEN", ALICE)
     assert pickle.loads(written).read(file, [(0, 5)]) == [LARGE[:5]]
+
+
+def test_many_workers_list_nothing_again_and_wait_when_they_are_told_to(hub, content, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", ALICE)
+    large = found("hf://acme/private/large/train", patience=Patience())
+    written, (file,) = pickle.dumps(large), large.listed().files
+    hub.log.clear()
+    hub.fail("/resolve/", status=429, headers={"Retry-After": "1"}, times=20)
+    came = []
+
+    def work(number):
+        came.append(pickle.loads(written).read(file, [(number, number + 9)]))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(64)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert sorted(part for (part,) in came) == sorted(LARGE[at : at + 9] for at in range(64))
+    assert not hub.paths("/api/")
+    assert len(hub.paths("/resolve/")) == 64 + 20
 
 
 def test_a_name_below_the_root_lists_what_lies_there(hub, large):

@@ -37,6 +37,7 @@ def test_a_url_names_a_bucket_and_a_prefix(url, wanted):
         ("abfss://@host/a", "write abfss://container@account.dfs.core.windows.net/prefix"),
         ("s3://bucket/a//b", "must have no empty part"),
         ("s3://key:secret@bucket/a", "'s3://bucket/a': the url must hold no user"),
+        ("s3://key:secret/of/it@bucket/a", "'s3://bucket/a': the url must hold no user"),
         ("s3://bucket/a?X-Amz-Signature=secret", "'s3://bucket/a': the url must hold no user"),
         ("az://box/a?sig=secret", "'az://box/a': the url must hold no user"),
     ],

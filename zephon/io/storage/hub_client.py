@@ -73,10 +73,10 @@ class HubClient:
     def __repr__(self) -> str:
         return f"HubClient({self.told!r})"
 
-    def asking(self, patience: Patience) -> HubClient:
-        """Give the same client with other patience."""
+    def at(self, endpoint: str, patience: Patience) -> HubClient:
+        """Give the same client for another address of the same hub, with other patience."""
         other = copy.copy(self)
-        other.patience = patience
+        other.endpoint, other.patience = endpoint, patience
         return other
 
     def info(self, revision: str) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _refuse_other(client: HubClient, config: str, commit: str) -> None:
     )
     short = replace(client.patience, attempts=min(3, client.patience.attempts))
     try:
-        found, answer = client.asking(short).json(asked, f"{client.told}: the hub's viewer")
+        found, answer = client.at(viewer, short).json(asked, f"{client.told}: the hub's viewer")
     except (NoEntryError, DatasetNotFoundError, AccessError, StorageError):
         raise UnusableSource(
             f"nobody tells from which commit it was made: the hub's viewer at {viewer} does not "

@@ -137,7 +137,7 @@ def changed(what: str) -> str:
     """Say that an object is not the one that was listed."""
     return (
         f"{what}: the object is of another version than when the dataset was listed; somebody "
-        "replaced it: put the old one back, or begin anew"
+        "replaced it, or took it away: put the old one back, or begin anew"
     )
 
 

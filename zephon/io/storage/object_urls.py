@@ -49,8 +49,11 @@ def bare(url: str) -> str:
     ('s3://bucket/prefix', 'abfs://box@host/a')
     """
     scheme, _, rest = url.partition("://")
-    place, slash, path = rest.partition("?")[0].partition("#")[0].partition("/")
+    rest = rest.partition("?")[0].partition("#")[0]
+    place, slash, path = rest.partition("/")
     if scheme.lower() not in _AT_ACCOUNT:
+        if ":" in place:  # a password may hold slashes
+            place, slash, path = rest.rpartition("@")[2].partition("/")
         place = place.rpartition("@")[2]
     return f"{scheme}://{place}{slash}{path}"
 

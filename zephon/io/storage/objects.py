@@ -202,7 +202,10 @@ class ObjectPlace(Place):
 def _file(found: Mapping[str, Any]) -> StoredFile:
     modified = found["last_modified"]
     modified_ns = int(modified.timestamp() * 1_000_000) * 1000 if modified else 0
-    version = found["e_tag"] or f"{found['size']}-{modified_ns}"
+    tag = found["e_tag"]
+    if tag and not tag.startswith(('"', "W/")):
+        tag = f'"{tag}"'  # Azure writes it with quotes in headers, and without in listings
+    version = tag or f"{found['size']}-{modified_ns}"
     return StoredFile(found["path"], found["size"], version, modified_ns)
 
 
