@@ -46,7 +46,7 @@ soak: .venv/installed
 		--kills $(KILLS) --resizes $(RESIZES) --programs $(PROGRAMS) --fuzz $(FUZZ) \
 		tests/cases/test_kills.py tests/cases/test_cache_kills.py tests/cases/test_resizes.py \
 		tests/properties/test_programs.py tests/properties/test_damaged_files.py \
-		tests/properties/test_damaged_lines.py
+		tests/properties/test_damaged_lines.py tests/properties/test_damaged_parquet.py
 
 bench: .venv/installed-bench $(PEER)/installed
 	$(BIN)/python -m benchmarks.corpus bench-data

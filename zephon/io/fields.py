@@ -52,7 +52,8 @@ class Field:
 
     name: the column; leaves of nested columns are not listed.
     kind: "text", "tokens" (lists of integers), "numbers" (lists of floats or booleans),
-        "scalar", "other", or "unknown" (only nulls or empty lists were seen).
+        "scalar", "bytes" (which may be text), "other", or "unknown" (only nulls or empty lists
+        were seen).
     type: the one Arrow type in which every shard's values can be read; None: nobody knows, or
         there is none. Left out where ``find_type`` is given, it is found when it is asked for.
     find_type: gives the type of a field of this name.
@@ -172,7 +173,8 @@ class Column:
 def merged_kind(kinds: list[str]) -> str:
     """Name the kind of a column from the kinds seen in several places.
 
-    Lists of integers beside lists of other numbers are lists of numbers.
+    Lists of integers beside lists of other numbers are lists of numbers, and text beside bytes is
+    bytes.
 
     >>> merged_kind(["unknown", "tokens"]), merged_kind(["text", "tokens"])
     ('tokens', 'other')
@@ -182,6 +184,8 @@ def merged_kind(kinds: list[str]) -> str:
         return "unknown"
     if seen == {"tokens", "numbers"}:
         return "numbers"
+    if seen == {"text", "bytes"}:
+        return "bytes"
     return seen.pop() if len(seen) == 1 else "other"
 
 

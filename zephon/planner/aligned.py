@@ -249,8 +249,10 @@ def _no_lists(name: str, components: Sequence[ReadComponent], known: Sequence[st
     """
     for component in components:
         kind = _kind_in(name, component)
-        if kind in ("text", "scalar") or (kind == "other" and name not in known):
-            what = {"text": "text", "scalar": "one value a row"}.get(kind, "other than numbers")
+        if kind in ("text", "bytes", "scalar") or (kind == "other" and name not in known):
+            what = {"text": "text", "bytes": "bytes", "scalar": "one value a row"}.get(
+                kind, "other than numbers"
+            )
             return f"dataset {component.dataset!r} has {what} in it"
     return ""
 

@@ -69,7 +69,8 @@ def _check_column(column: Column, component: ReadComponent, call: str) -> None:
         return
     if not component.fields_complete or field.name != column.path:
         return
-    if field.kind not in (column.kind, "unknown"):
+    fitting = ("text", "bytes") if column.kind == "text" else (column.kind,)
+    if field.kind not in (*fitting, "unknown"):
         raise PlanError(
             f"{call}: field {column.path!r} of dataset {component.dataset!r} must hold "
             f"{_KINDS[column.kind]}, it holds {_KINDS.get(field.kind, field.kind)}"

@@ -35,8 +35,11 @@ def kind_of_type(dtype: pa.DataType) -> str:
     dtype = _storage(dtype)
     if pa.types.is_null(dtype):
         return "unknown"
-    if is_text(dtype.value_type if pa.types.is_dictionary(dtype) else dtype):
+    values = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    if is_text(values):
         return "text"
+    if is_binary(values):
+        return "bytes"
     if _is_counted_list(dtype):
         return field_kind(numbers_of_type(dtype))
     if pa.types.is_primitive(dtype) or pa.types.is_decimal(dtype):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zephon.column_steps import Statistics
-from zephon.errors import DatasetError
+from zephon.errors import ShardError
 from zephon.io.faults import Faults, unknown_by
 from zephon.io.fields import Column
 from zephon.io.formats.arrow_columns import converted, empty_column
@@ -150,7 +150,7 @@ class ParquetGroups(GroupReader):
                 hidden = encrypted(file, part.group, wanted, exc)
                 if not hidden:
                     raise
-                raise DatasetError(
+                raise ShardError(
                     f"dataset {self._dataset!r}, shard {about.name!r}: columns that are read must "
                     f"not be encrypted, got {hidden}; write the file without encryption, or leave "
                     "them out, as other columns of the file can be read"

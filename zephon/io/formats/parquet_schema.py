@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from zephon.errors import DatasetError, nearest
-from zephon.io.column_types import is_binary, may_become, plain
+from zephon.io.column_types import may_become
 from zephon.io.field_types import FoundType, TypesSeen
 from zephon.io.fields import Column, can_hold
 from zephon.io.formats.arrow_columns import kind_of_type, numbers_of_type
@@ -79,9 +79,7 @@ def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) ->
     if column.kind == "any":
         readable = may_become(dtype, column.type)
     elif column.kind == "text":
-        readable = (
-            kind_of_type(dtype) == "text" or is_binary(plain(dtype)) or pa.types.is_null(dtype)
-        )
+        readable = kind_of_type(dtype) in ("text", "bytes") or pa.types.is_null(dtype)
     else:
         readable = can_hold(column.kind, numbers_of_type(dtype))
     if not readable:

@@ -258,6 +258,7 @@ class _Walk:
             for _ in range(size):
                 self._items(1, kinds >> 4, depth)
                 self._items(1, kinds & 15, depth)
+                self._check()
         else:
             raise ValueError(f"no values are of kind {kind}")
 
@@ -267,5 +268,8 @@ class _Walk:
             return
         for _ in range(size):
             self._skip(kind, depth + 1)
-            if self._at > len(self._data):
-                raise ValueError("a value goes beyond the footer")
+            self._check()
+
+    def _check(self) -> None:
+        if self._at > len(self._data):
+            raise ValueError("a value goes beyond the footer")
