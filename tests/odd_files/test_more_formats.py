@@ -7,7 +7,7 @@ import pytest
 from tests.odd_files.table import odd
 from tests.written import lines, pipeline
 from zephon import Dataset
-from zephon.errors import ShardError
+from zephon.errors import DataError, ShardError
 
 
 def rows_of(folder, **how):
@@ -51,3 +51,29 @@ def test_arrow_files_beside_others(tmp_path):
     lines(tmp_path, "a.jsonl", [{"text": "four"}])
     assert rows_of(tmp_path) == [{"text": "four"}]
     assert rows_of(tmp_path, fmt="arrow") == TABLE.to_pylist()
+
+
+@odd(
+    "Other formats",
+    "CSV values such as 007, NA, 1e5 or nothing",
+    "each is the text that stands there; an empty field is an empty text",
+)
+def test_csv_values(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n007,NA\n1e5,\n")
+    assert rows_of(tmp_path) == [{"a": "007", "b": "NA"}, {"a": "1e5", "b": ""}]
+
+
+@odd("Other formats", "CSV with line ends within quotes", "they belong to the value")
+def test_csv_line_ends_within_quotes(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'a,b\r\n"one\r\ntwo",3\r\n')
+    assert rows_of(tmp_path) == [{"a": "one\r\ntwo", "b": "3"}]
+
+
+@odd("Other formats", "a CSV record with too few or too many fields", "that row alone is bad")
+def test_csv_ragged_records(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
+    dataset = Dataset.from_path("words", tmp_path)
+    records = iter(pipeline(dataset))
+    assert next(records).payload == {"a": "1", "b": "2"}
+    with pytest.raises(DataError, match=r"row 1 .byte 8.: a record must have 2 fields"):
+        next(records)

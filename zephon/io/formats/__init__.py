@@ -14,6 +14,7 @@ from __future__ import annotations
 from zephon.io.formats.arrow_ipc import Arrow
 from zephon.io.formats.block_format import BlockFormat, RecordFormat
 from zephon.io.formats.blocks import Block, Decoded, Problem
+from zephon.io.formats.csv import Csv, Tsv
 from zephon.io.formats.jsonl import Jsonl
 from zephon.io.formats.memory import Memory
 from zephon.io.formats.parquet import Parquet
@@ -34,4 +35,6 @@ FORMATS = registered(
     Parquet(),
     Memory(),
     Arrow(),
+    Csv(),
+    Tsv(),
 )
