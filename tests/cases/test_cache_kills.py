@@ -4,7 +4,6 @@
 """
 
 import hashlib
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import numpy as np
 
 from tests.cases.cache_job import LIMIT, SIZES, SLACK
 from tests.cases.ranks_job import ROOT
-from tests.io.shard_cache.places import digests, lying, make_files, opened
+from tests.io.shard_cache.places import digests, lying, make_files, opened, served
 from zephon.io.shard_cache.contents import cached, problem_of
 from zephon.io.shard_cache.counting import count
 
@@ -74,7 +73,7 @@ def test_eight_processes_some_of_them_killed(tmp_path, pytestconfig):
         if rng.random() > 0.2:  # else while it begins
             wait_until(partial(has_read_or_ended, process, log))
         time.sleep(rng.uniform(0, 0.2))
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         complaints = process.communicate(timeout=SECONDS)[1].decode()
         assert process.returncode == -signal.SIGKILL, complaints
         running[place] = begun(source, root, next(seeds))
@@ -92,3 +91,21 @@ def test_eight_processes_some_of_them_killed(tmp_path, pytestconfig):
         assert len(list((root / ".users").iterdir())) == 1
     _, others = lying(root)
     assert not [name for name in others if name.endswith(".part")]
+
+
+def test_processes_of_a_machine_fetch_each_shard_once(tmp_path):
+    """None is killed, and none is slow: so nothing comes twice, without any lock."""
+    source, root = make_files(tmp_path / "source", [300_000] * 12), tmp_path / "cache"
+    with served(source, pause=0.005) as server:
+        words = [str(source), str(server.server_port), str(root)]
+        readers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.cases.cache_reader", *words],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(4)
+        ]
+        fetched = [int(reader.communicate(timeout=SECONDS)[0]) for reader in readers]
+        assert sum(fetched) == len(server.requests) == 12

@@ -12,7 +12,7 @@ import pytest
 
 from zephon.errors import AccessError, ShardError, StorageError
 from zephon.io.shard_cache import CacheSettings, ShardCache
-from zephon.io.storage.place import Place, StoredFile
+from zephon.io.storage.place import Listed, Place, StoredFile
 
 
 class FolderPlace(Place):
@@ -33,10 +33,13 @@ class FolderPlace(Place):
     def url(self):
         return f"test://{self.folder}@1"
 
-    def files(self, prefix=""):
+    def files(self):
         paths = [path for path in self.folder.rglob("*") if path.is_file()]
         found = [self.file(path.relative_to(self.folder).as_posix()) for path in paths]
-        return sorted((each for each in found if each.name.startswith(prefix)), key=by_name)
+        return sorted(found, key=lambda file: file.name.encode())
+
+    def listed(self, folder="", *, deep=False):
+        return Listed(tuple(self.files()))
 
     def file(self, name):
         path = self.folder / name
@@ -54,48 +57,46 @@ class FolderPlace(Place):
         assert self.gate.wait(60)
         content = (self.folder / file.name).read_bytes()
         if fault is not None:
-            content = getattr(self, fault)(file, target, content)
+            content = getattr(self, fault)(file, target, content, told)
         for at in range(0, len(content), 1 << 18):
             piece = content[at : at + (1 << 18)]
             target.write(piece)
             if told is not None:
                 told(len(piece))
 
-    def reset(self, file, target, content):
+    def reset(self, file, target, content, told):
         target.write(content[: len(content) // 2])
         raise StorageError(f"{file.name}: the connection was reset")
 
-    def plain_reset(self, file, target, content):
+    def plain_reset(self, file, target, content, told):
         raise ConnectionResetError("the connection was reset")
 
-    def short(self, file, target, content):
+    def short(self, file, target, content, told):
         return content[:-1]
 
-    def long(self, file, target, content):
+    def long(self, file, target, content, told):
         return content + b"!"
 
-    def begun_again(self, file, target, content):
+    def begun_again(self, file, target, content, told):
         target.write(b"?" * (len(content) + 100))
+        told(len(content) + 100)
+        told(-len(content) - 100)
         target.seek(0)
         target.truncate()
         return content
 
-    def other(self, file, target, content):
+    def other(self, file, target, content, told):
         return bytes(len(content))
 
-    def gone(self, file, target, content):
+    def gone(self, file, target, content, told):
         raise ShardError(f"{file.name}: it is of another version now")
 
-    def denied(self, file, target, content):
+    def denied(self, file, target, content, told):
         raise AccessError(f"{file.name}: log in first")
 
-    def silent(self, file, target, content):
+    def silent(self, file, target, content, told):
         time.sleep(30)
         return content
-
-
-def by_name(file):
-    return file.name.encode()
 
 
 def make_files(folder, sizes):

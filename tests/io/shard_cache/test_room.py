@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as settings_of_tests
 from hypothesis import strategies as st
 
-from tests.io.shard_cache.places import in_thread, lying, opened, settings
+from tests.io.shard_cache.places import (
+    FolderPlace,
+    in_thread,
+    lying,
+    make_files,
+    opened,
+    settings,
+)
 from zephon.errors import InsufficientCacheSpaceError
 from zephon.io.shard_cache import room as room_module
 from zephon.io.shard_cache.counting import Kept, count, leaving
@@ -175,3 +183,37 @@ def test_other_processes_shards_count(tmp_path, source):
         assert not other.admit("a shard", 3 * 100_010, must=False)
         assert other.admit("a shard", 3 * 100_010, must=True)
         assert Path(held.path).exists()
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["hold", "ahead", "release"]), st.integers(0, 11)), max_size=40
+)
+
+
+@settings_of_tests(max_examples=25)
+@given(STEPS, st.integers(3_000, 12_000))
+def test_whatever_is_held_and_let_go(tmp_path_factory, steps, limit):
+    """What is held is there and right; all of it is below the limit, or held, or came last."""
+    folder = tmp_path_factory.mktemp("steps")
+    place = FolderPlace(make_files(folder / "source", range(1_000, 2_200, 100)))
+    files, held = place.files(), {}
+    with opened(folder / "cache", limit_bytes=limit) as cache:
+        for step, number in steps:
+            if step == "release":
+                for hold in held.pop(number, []):
+                    hold.close()
+                continue
+            hold_it = cache.hold if step == "hold" else cache.hold_ahead
+            hold = hold_it("prose", place, files[number])
+            if hold is not None:
+                held.setdefault(number, []).append(hold)
+            counted = count(folder / "cache")
+            needed = sum(files[number].size for number in held)
+            assert counted.bytes <= max(limit, needed)
+            assert hold is not None or needed + files[number].size > limit
+            for number, holds in held.items():
+                right = (place.folder / files[number].name).read_bytes()
+                assert Path(holds[0].path).read_bytes() == right
+        for holds in held.values():
+            for hold in holds:
+                hold.close()

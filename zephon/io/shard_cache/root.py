@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from zephon.errors import CacheError
-from zephon.io.options import ROW_GROUP_FOLDER
 from zephon.io.own_directory import (
     PRIVATE_DIRECTORY,
     PRIVATE_FILE,
+    ROW_GROUP_FOLDER,
     ForeignRootError,
     make_directory,
 )
