@@ -46,6 +46,7 @@ from zephon.io.opening import (
     opened,
 )
 from zephon.io.progress import CountedFiles
+from zephon.io.selection import GLOB, Selection
 from zephon.io.shards import Shards
 
 __all__ = ["build_catalog", "build_index", "format_of_files", "write_catalog"]
@@ -62,6 +63,8 @@ def build_index(
     output_path: str | os.PathLike[str] | None = None,
     progress: bool = True,
     max_workers: int = 8,
+    recursive: bool = False,
+    glob: str | Sequence[str] | None = None,
 ) -> str:
     """Read every shard of a directory once, and write its index.
 
@@ -70,10 +73,13 @@ def build_index(
 
     Args:
         format_name: such as "parquet" or "jsonl"; files of another format are left out.
-        dataset_dir: the directory; only its direct children are read.
+        dataset_dir: the directory; only its direct children are read, unless ``recursive`` or
+            ``glob`` says more.
         output_path: where to write; None: ``index.json`` in the directory. Only there is it found.
         progress: say on the error stream how far it is.
         max_workers: how many shards are looked at, at a time.
+        recursive: look at the files of all folders below, too; as for ``Dataset.from_path``.
+        glob: look only at files that these patterns match, likewise.
 
     Returns:
         The path that was written.
@@ -89,7 +95,8 @@ def build_index(
     name, directory = _directory(call, dataset_dir)
     known = FILE_FORMATS[_checked_format(call, format_name)]
     target = _target(call, name, directory, output_path, INDEXES[0])
-    files = list_files(name, directory, known.kind).files
+    selection = Selection.of(name, recursive=recursive, glob=glob)
+    files = list_files(name, directory, known.kind, selection).files
     each = _each_file(known, progress, _checked_workers(call, max_workers))
     found = list(each(known.indexed, name, directory, files))
     shards = [shard for shard, _, _ in found]
@@ -105,10 +112,10 @@ def build_index(
         }
         for shard, extra, hashes in found
     ]
-    _write_index(target, entries)
+    _write_index(target, entries, selection)
     if output_path is None and (directory / CATALOG).is_file():
         table = Shards.of(shards, directory=str(directory), layouts=known.layouts(shards))
-        _write_catalog(directory / CATALOG, opened(name, known, table, ()))
+        _write_catalog(directory / CATALOG, opened(name, known, table, ()), selection)
     return str(target)
 
 
@@ -119,6 +126,8 @@ def build_catalog(
     output_path: str | os.PathLike[str] | None = None,
     progress: bool = True,
     max_workers: int = 8,
+    recursive: bool = False,
+    glob: str | Sequence[str] | None = None,
 ) -> str:
     """Write the catalogue of a directory.
 
@@ -126,12 +135,15 @@ def build_catalog(
     older than any; else every file is read.
 
     Args:
-        dataset_dir: the directory; only its direct children are read.
+        dataset_dir: the directory; only its direct children are read, unless ``recursive`` or
+            ``glob`` says more.
         format_name: such as "parquet" or "jsonl"; None decides by the index, or by the files.
         output_path: where to write; None: ``_catalog.arrow`` in the directory. Only there is it
             found.
         progress: say on the error stream how far it is.
         max_workers: how many shards are looked at, at a time.
+        recursive: look at the files of all folders below, too; as for ``Dataset.from_path``.
+        glob: look only at files that these patterns match, likewise.
 
     Returns:
         The path that was written.
@@ -148,29 +160,36 @@ def build_catalog(
     fmt = None if format_name is None else _checked_format(call, format_name)
     target = _target(call, name, directory, output_path, CATALOG)
     workers = _checked_workers(call, max_workers)
+    selection = Selection.of(name, recursive=recursive, glob=glob)
     try:
         index = read_index(name, directory, FILE_FORMATS, fmt)
     except UnusableIndex:
         index = None
     found = None
-    if index is not None and _is_fresh(name, directory, index):
-        found = open_index(name, directory, index)
+    if index is not None and index.selection == selection and _is_fresh(name, directory, index):
+        found = open_index(name, directory, index, selection=selection)
     if found is None or found.shards.marks is None:  # an index of other tools tells no marks
-        known = FILE_FORMATS[fmt or list_files(name, directory, None).kind]
+        known = FILE_FORMATS[fmt or list_files(name, directory, None, selection).kind]
         each = _each_file(known, progress, workers)
-        found = describe_files(name, directory, known.kind, each)
-    _write_catalog(target, found)
+        found = describe_files(name, directory, known.kind, each, selection)
+    _write_catalog(target, found, selection)
     return str(target)
 
 
-def format_of_files(dataset_dir: str | os.PathLike[str]) -> str:
-    """Name the format of a directory's files, by their suffixes.
+def format_of_files(
+    dataset_dir: str | os.PathLike[str],
+    *,
+    recursive: bool = False,
+    glob: str | Sequence[str] | None = None,
+) -> str:
+    """Name the format of a directory's files, by their suffixes; of those that are wanted.
 
     Raises:
         DatasetError: there is no data, or of several formats.
     """
     name, directory = _directory("format_of_files", dataset_dir)
-    return list_files(name, directory, None).kind
+    selection = Selection.of(name, recursive=recursive, glob=glob)
+    return list_files(name, directory, None, selection).kind
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -246,7 +265,7 @@ def _is_fresh(name: str, directory: Path, index: Index) -> bool:
     """Tell whether an index names every data file, with its size, and is not older than any."""
     written = (directory / index.file).stat().st_mtime_ns
     sizes = {entry.basename: entry.bytes for entry in index.entries}
-    files = list_files(name, directory, index.kind).files
+    files = list_files(name, directory, index.kind, index.selection).files
     if not sizes.keys() >= set(files):
         return False
     for file, size in sizes.items():
@@ -256,17 +275,21 @@ def _is_fresh(name: str, directory: Path, index: Index) -> bool:
     return True
 
 
-def _write_index(target: Path, entries: Sequence[dict[str, Any]]) -> None:
+def _write_index(target: Path, entries: Sequence[dict[str, Any]], selection: Selection) -> None:
     """Write one shard a line, so that two indexes compare line by line."""
+    told = b""
+    if not selection.is_direct:
+        told = b'"%s":%s,' % (GLOB.encode(), msgspec.json.encode(selection.patterns))
     lines = b",\n".join(msgspec.json.encode(entry) for entry in entries)
     with written_atomically(target) as draft:
-        draft.write_bytes(b'{"format_version":%d,"shards":[\n%s\n]}\n' % (FORMAT_VERSION, lines))
+        draft.write_bytes(
+            b'{"format_version":%d,%s"shards":[\n%s\n]}\n' % (FORMAT_VERSION, told, lines)
+        )
 
 
-def _write_catalog(target: Path, found: Opened) -> None:
-    write_shards(
-        target, Catalog(found.format.kind, found.shards, found.fields, found.fields_complete)
-    )
+def _write_catalog(target: Path, found: Opened, selection: Selection) -> None:
+    kind, complete = found.format.kind, found.fields_complete
+    write_shards(target, Catalog(kind, found.shards, found.fields, complete, selection=selection))
 
 
 if __name__ == "__main__":

@@ -18,17 +18,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--catalog", action="store_true", help="write a catalogue, for very many files"
     )
+    parser.add_argument(
+        "--recursive", action="store_true", help="look at the files of all folders below, too"
+    )
+    parser.add_argument(
+        "--glob",
+        action="append",
+        metavar="PATTERN",
+        help="look only at files that a pattern matches, such as '**/train-*'; may be repeated",
+    )
     parser.add_argument("--output", metavar="PATH", help="write to this file, not into DIR")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and print its path; return 0."""
+    wanted = {"recursive": arguments.recursive, "glob": arguments.glob}
     if arguments.catalog:
         path = build_catalog(
-            arguments.directory, format_name=arguments.format, output_path=arguments.output
+            arguments.directory,
+            format_name=arguments.format,
+            output_path=arguments.output,
+            **wanted,
         )
     else:
-        fmt = arguments.format or format_of_files(arguments.directory)
-        path = build_index(fmt, arguments.directory, output_path=arguments.output)
+        fmt = arguments.format or format_of_files(arguments.directory, **wanted)
+        path = build_index(fmt, arguments.directory, output_path=arguments.output, **wanted)
     print(path)
     return 0

@@ -158,7 +158,7 @@ def _selection(file: str, top: dict[str, msgspec.Raw]) -> Selection:
     if GLOB not in top:
         return DIRECT
     try:
-        return Selection.of(file, recursive=False, glob=_either(top[GLOB], list[str]))
+        return Selection.of(file, recursive=False, glob=_either(top[GLOB], list[str]) or [])
     except DatasetError as exc:
         raise UnusableIndex(file, f"its {GLOB!r} must be a list of patterns: {exc}") from exc
 
