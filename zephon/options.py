@@ -56,8 +56,10 @@ class RuntimeOptions:
     store, or ``aggregate_store``, which is `torch://[host:port]`, a mapping that all ranks reach or
     a process group, is where ranks meet; ``run_id`` tells jobs apart that meet in one place.
     ``verify_data="full"`` reads every shard whole where a run begins or goes on, to hold it against
-    the checkpoint, and has states tell its hash. Those in ``NO_EFFECT`` are accepted for code that
-    sets them; ``explain()`` lists the ones that were set.
+    the checkpoint, and has states tell its hash. ``quarantine`` is the directory in which datasets
+    with ``on_error="quarantine"`` have their bad rows written, one file a row; by default
+    ``quarantine`` below ``io_options.cache.root``. Those in ``NO_EFFECT`` are accepted for code
+    that sets them; ``explain()`` lists the ones that were set.
 
     ``mtp_mode`` runs the engine in a child process, ``mtp_buffer`` batches or ``mtp_buffer_bytes``
     of them ahead of the caller; ``mtp_auto_checkpoint`` takes the state at the end of the data, so
@@ -114,6 +116,7 @@ class RuntimeOptions:
     memory_budget: int | str | None = None
     tokenizer_backend: str = "auto"
     verify_data: str = "sampled"
+    quarantine: str | None = None
     ledger: str | None = None
     token_cache: Any = None
     progress: bool = False
@@ -260,7 +263,7 @@ def _check(name: str, value: Any) -> None:
             _one_of(name, value, ("strict", "warn", "off"))
         case "run_id":
             _text(name, value)
-        case "aggregate_dir" if value is not None:
+        case "aggregate_dir" | "quarantine" if value is not None:
             _text(name, value)
         case "aggregate_store" if isinstance(value, str):
             _text(name, value)

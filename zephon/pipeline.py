@@ -89,6 +89,11 @@ class Pipeline(Loading):
                         runs.mean_row_bytes(self._source),
                     ),
                     *([runs.worker_note(topology, reading.budget)] if self._loads else ()),
+                    *runs.policy_notes(
+                        self._source,
+                        self._options,
+                        None if self._engine is None else self.accounting,
+                    ),
                     *runs.data_notes([c.dataset for c in self._source.components if c.read]),
                 ),
             ),

@@ -190,7 +190,9 @@ class Resuming(Steps):
 
             sent = copy.copy(self)
             sent._options = self._options.hosted()
-            if (hosted := hosting.open_hosted(sent._opened, self._options)) is not None:
+            if (
+                hosted := hosting.open_hosted(sent._opened, self._source, self._options)
+            ) is not None:
                 return hosted
         return self._opened()
 

@@ -8,6 +8,7 @@ from zephon.exec.checkpoint import from_any, from_text, to_bytes, to_text
 from zephon.exec.data_check import data_notes
 from zephon.exec.described import lane_lines, notes
 from zephon.exec.fingerprint import digest
+from zephon.exec.handed_out import policy_notes
 from zephon.exec.hosting.asking import account, queue_stats, state_of
 from zephon.exec.launch import mean_row_bytes, step_of, workers_of
 from zephon.exec.parts import CHUNK_SIZE
@@ -54,6 +55,7 @@ __all__ = [
     "open_engine",
     "open_ranks",
     "plan_reading",
+    "policy_notes",
     "preflight_tokenizers",
     "queue_stats",
     "refuse_without_coordinator",

@@ -5,7 +5,7 @@ import pytest
 
 from tests.exec.by_hand import Counted
 from zephon.exec.arrivals import REASONS, Arrivals, Counts
-from zephon.exec.block import DROPPED, FILTERED, MERGED, Known, Lost
+from zephon.exec.block import DROPPED, FILTERED, MERGED, NULL, QUARANTINED, SKIPPED, Known, Lost
 
 DRAWS = Counted(12, components=3).draw(0, 12)
 
@@ -50,7 +50,8 @@ def test_each_draw_counts_once():
     gone = lost([(5, DROPPED), (0, FILTERED), (6, MERGED), (2, FILTERED)])
     arrivals = Arrivals.in_order(known([1, 3, 3, 4], [7, 2, 0, 5]), gone)
     counts = Counts.none(3).after(arrivals)
-    assert told(counts) == [[3, 2, 2], [2, 12, 0], [1, 0, 1], [0, 0, 1]]
+    assert told(counts)[:4] == [[3, 2, 2], [2, 12, 0], [1, 0, 1], [0, 0, 1]]
+    assert told(counts)[4:] == [[0, 0, 0]] * 3
     assert told(counts.after(arrivals)) == told(counts.plus(counts))
     in_parts = Counts.none(3)
     for at in (slice(0, 3), slice(3, 5), slice(5, 8)):
@@ -61,7 +62,17 @@ def test_each_draw_counts_once():
 
 def test_in_a_merge_lost_draws_count_with_the_document_behind_them():
     skipped = np.zeros((len(REASONS), 4), np.int64)
-    skipped[:, 0] = 4, 2, 1
-    skipped[:, 3] = 0, 3, 0
+    skipped[:, 0] = 4, 2, 1, 0, 0, 2
+    skipped[:, 3] = 0, 3, 0, 5, 0, 0
     arrivals = Arrivals.merged(known([1, 3, 3, 5], [7, 2, 0, 5]), skipped)
-    assert told(Counts.none(3).after(arrivals)) == [[1, 8, 4], [2, 7, 5], [0, 4, 0], [0, 2, 3]]
+    assert told(Counts.none(3).after(arrivals)) == [
+        *([1, 10, 9], [2, 7, 5], [0, 4, 0], [0, 2, 3]),
+        *([0, 0, 5], [0, 0, 0], [0, 2, 0]),
+    ]
+
+
+def test_bad_rows_count_by_what_became_of_them():
+    gone = lost([(5, SKIPPED), (0, QUARANTINED), (6, NULL), (2, QUARANTINED)])
+    counts = Counts.none(3).after(Arrivals.in_order(known([1, 3, 3, 4], [7, 2, 0, 5]), gone))
+    assert [counts.skipped.sum(), counts.quarantined.sum(), counts.null.sum()] == [1, 2, 1]
+    assert counts.bad().sum() == 3 and counts.lost().sum() == 4

@@ -222,7 +222,7 @@ def test_columns_beside_the_tokens_must_fit_them():
     (block,) = segment.run(draws((0, 2, 3)))
     assert isinstance(block.failure, DataError)
     assert str(block.failure).startswith(
-        "pack_sequences: field 'mask' must have one value a token of 'input_ids', on row 2 there"
+        "pack_sequences: field 'mask' must have one value a token of 'input_ids', got 5 tokens"
     )
 
 

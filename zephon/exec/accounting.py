@@ -22,8 +22,10 @@ def account(engine: Engine) -> dict[str, Any]:
 
     Returns:
         Per component, those that an edit of the run removed last: rows_drawn, and of these
-        rows_filtered (by an expression) and rows_dropped (by a function, or by a filter behind
-        one) that gave no document; tokens_made (those that
+        rows_filtered (by an expression), rows_dropped (by a function, or by a filter behind
+        one), rows_skipped and rows_quarantined (bad ones, as ``on_error`` of their dataset says)
+        and rows_null (whose text is null, where ``null_text="drop"``) that gave no document, each
+        once; tokens_made (those that
         reached the policy), tokens_delivered, share_delivered (of all components' delivered
         tokens), tokens_held (drawn and to be delivered yet), and tokens_dropped by reason
         (oversized, function, edit, end_of_data, drop_last); and lanes, the same of each lane,
@@ -56,13 +58,16 @@ class _Counted:
     rows: NDArray[np.int64]
     filtered: NDArray[np.int64]
     lost: NDArray[np.int64]
+    skipped: NDArray[np.int64]
+    quarantined: NDArray[np.int64]
+    null: NDArray[np.int64]
     made: NDArray[np.int64]
     held: NDArray[np.int64]
     dropped: Mapping[str, NDArray[np.int64]]
 
     @classmethod
     def none(cls, components: int) -> _Counted:
-        return cls(*(np.zeros(components, np.int64) for _ in range(5)), dropped={})
+        return cls(*(np.zeros(components, np.int64) for _ in _ARRAYS), dropped={})
 
     def __add__(self, other: _Counted) -> _Counted:
         dropped = dict(self.dropped)
@@ -85,6 +90,9 @@ class _Counted:
                 "rows_drawn": int(self.rows[i]),
                 "rows_filtered": int(self.filtered[i]),
                 "rows_dropped": int(self.lost[i]),
+                "rows_skipped": int(self.skipped[i]),
+                "rows_quarantined": int(self.quarantined[i]),
+                "rows_null": int(self.null[i]),
                 "tokens_made": int(self.made[i]),
                 "tokens_delivered": int(delivered[i]),
                 "share_delivered": int(delivered[i]) / total,
@@ -97,7 +105,7 @@ class _Counted:
         }
 
 
-_ARRAYS = ("rows", "filtered", "lost", "made", "held")
+_ARRAYS = ("rows", "filtered", "lost", "skipped", "quarantined", "null", "made", "held")
 
 
 def _lane(engine: Engine, lane: int, state: LaneState) -> _Counted:
@@ -143,7 +151,17 @@ def _lane(engine: Engine, lane: int, state: LaneState) -> _Counted:
         dropped |= {"end_of_data": held, "drop_last": placed}
         held = placed = np.zeros_like(held)
     made = drawn.tokens + below
-    return _Counted(drawn.rows, drawn.filtered, drawn.dropped + lost, made, held + placed, dropped)
+    return _Counted(
+        rows=drawn.rows,
+        filtered=drawn.filtered,
+        lost=drawn.dropped + lost,
+        skipped=drawn.skipped,
+        quarantined=drawn.quarantined,
+        null=drawn.null,
+        made=made,
+        held=held + placed,
+        dropped=dropped,
+    )
 
 
 def _summed(values: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,17 +8,35 @@ counts with the next document of its strand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from zephon.exec.block import DROPPED, FILTERED, MERGED, Known, Lost
+from zephon.exec.block import (
+    DROPPED,
+    FILTERED,
+    MERGED,
+    NULL,
+    QUARANTINED,
+    SKIPPED,
+    Known,
+    Lost,
+)
 from zephon.exec.renumbering import Renumbering
 from zephon.io.offsets import is_ascending
 from zephon.work.refs import Refs
 
-REASONS = (FILTERED, DROPPED, MERGED)
+REASONS = (FILTERED, DROPPED, MERGED, SKIPPED, QUARANTINED, NULL)
+
+_COUNTED = {
+    "filtered": FILTERED,
+    "dropped": DROPPED,
+    "skipped": SKIPPED,
+    "quarantined": QUARANTINED,
+    "null": NULL,
+}
+"""Reasons that are counted, by the name of the count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +146,32 @@ def _some(refs: Refs, keep: NDArray[np.bool_] | slice) -> Refs:
 class Counts:
     """What a lane has drawn of each component; arrays of shape [components], int64.
 
-    rows: all draws. tokens: of the documents. filtered, dropped: draws that gave no document.
+    rows: all draws. tokens: of the documents. The others: draws that gave no document, by why.
     """
 
     rows: NDArray[np.int64]
     tokens: NDArray[np.int64]
     filtered: NDArray[np.int64]
     dropped: NDArray[np.int64]
+    skipped: NDArray[np.int64]
+    quarantined: NDArray[np.int64]
+    null: NDArray[np.int64]
 
     @classmethod
     def none(cls, components: int) -> Counts:
         """Return the counts of a lane that has drawn nothing."""
-        return cls(*(np.zeros(components, np.int64) for _ in range(4)))
+        return cls(*(np.zeros(components, np.int64) for _ in fields(cls)))
 
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        return iter((self.rows, self.tokens, self.filtered, self.dropped))
+        return iter([getattr(self, field.name) for field in fields(self)])
+
+    def lost(self) -> NDArray[np.int64]:
+        """Count the draws that gave no document and are in none, shape [components]."""
+        return np.sum([getattr(self, name) for name in _COUNTED], axis=0)
+
+    def bad(self) -> NDArray[np.int64]:
+        """Count bad rows that were left out, shape [components]."""
+        return self.skipped + self.quarantined
 
     def renumbered(self, numbers: Renumbering) -> Counts:
         """Return the counts among other components."""
@@ -160,17 +189,20 @@ class Counts:
         component, length, ordinal = arrivals.component, arrivals.length, arrivals.ordinal
         first = np.ones(len(ordinal), np.bool_)
         np.not_equal(ordinal[1:], ordinal[:-1], out=first[1:])
-        filtered, dropped = self.filtered, self.dropped
-        if not len(arrivals.skipped) and len(length) and int(length.min()) < 0:
-            filtered = filtered + self._sums(component[length == -FILTERED])
-            dropped = dropped + self._sums(component[length == -DROPPED])
+        lost: dict[str, NDArray[np.int64]] = {}
+        if not len(arrivals.skipped) and len(length) and (least := int(length.min())) < 0:
+            lost = {
+                name: getattr(self, name) + self._sums(component[length == -reason])
+                for name, reason in _COUNTED.items()
+                if reason <= -least
+            }
             length = np.maximum(length, 0)
         rows = self.rows + self._sums(component[first])
         tokens = self.tokens + self._sums(component, length)
-        counts = Counts(rows, tokens, filtered, dropped)
+        counts = replace(self, rows=rows, tokens=tokens, **lost)
         if arrivals.skipped.any():
-            lost = [self._sums(component, each) for each in arrivals.skipped]
-            counts = counts.with_lost(np.array(lost))
+            before = [self._sums(component, each) for each in arrivals.skipped]
+            counts = counts.with_lost(np.array(before))
         return counts
 
     def with_lost(self, lost: NDArray[np.int64]) -> Counts:
@@ -181,11 +213,11 @@ class Counts:
         """
         if not lost.any():
             return self
-        return replace(self._with_lost(list(lost)), rows=self.rows + lost.sum(axis=0))
-
-    def _with_lost(self, lost: Sequence[NDArray[np.int64]]) -> Counts:
-        filtered, dropped = (lost[REASONS.index(why)] for why in (FILTERED, DROPPED))
-        return replace(self, filtered=self.filtered + filtered, dropped=self.dropped + dropped)
+        more = {
+            name: getattr(self, name) + lost[REASONS.index(reason)]
+            for name, reason in _COUNTED.items()
+        }
+        return replace(self, rows=self.rows + lost.sum(axis=0), **more)
 
     def _sums(
         self, component: NDArray[np.integer], amounts: NDArray[np.int64] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,27 @@ if TYPE_CHECKING:
     from zephon.io.payload import Payload
 
 
-FILTERED, DROPPED, MERGED = 1, 2, 3
+FILTERED, DROPPED, MERGED, SKIPPED, QUARANTINED, NULL = 1, 2, 3, 4, 5, 6
 """Why a draw gives no document: a filter that needs no function; a function, or what came later; or
-it is in a document that stands at another draw."""
+it is in a document that stands at another draw; or its row is bad, and its dataset says to skip or
+to quarantine it; or its text is null, and its dataset says to drop it."""
+
+
+class Why(NamedTuple):
+    """What is wrong with a bad row. step: the call that raised; None: it was read so."""
+
+    text: str
+    step: str | None
+
+
+class Bad(NamedTuple):
+    """A bad row that is left out: where it lies, whether it is to be written down, and why."""
+
+    component: int
+    shard: int
+    row: int
+    quarantined: bool
+    why: Why
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,10 +44,12 @@ class Lost:
     """Draws that gave no row.
 
     refs: one each, in the order of the draws of their lane or strand; reason: shape [draws], int8.
+    why: of those whose rows are bad, by position.
     """
 
     refs: Refs
     reason: NDArray[np.int8]
+    why: Mapping[int, Why] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.reason)
@@ -46,11 +66,27 @@ class Lost:
         if not len(other):
             return self
         refs = Refs.concat([self.refs, other.refs])
-        return Lost(refs, np.concatenate([self.reason, other.reason]))
+        why = self.why
+        if other.why:
+            why = {**why, **{len(self) + draw: each for draw, each in other.why.items()}}
+        return Lost(refs, np.concatenate([self.reason, other.reason]), why)
 
     def take(self, draws: NDArray[np.int64]) -> Lost:
         """Return some draws, in any order."""
-        return Lost(self.refs.take(draws), self.reason[draws])
+        why = self.why
+        if why:
+            why = {at: why[draw] for at, draw in enumerate(draws.tolist()) if draw in why}
+        return Lost(self.refs.take(draws), self.reason[draws], why)
+
+    def bad(self) -> list[tuple[int, Bad]]:
+        """List bad rows, each with its draw, in order of the draws."""
+        refs, found = self.refs, []
+        for place, why in self.why.items():
+            component, shard = int(refs.component[place]), int(refs.shard[place])
+            row, reason = int(refs.row[place]), int(self.reason[place])
+            bad = Bad(component, shard, row, reason == QUARANTINED, why)
+            found.append((int(refs.ordinal[place]), bad))
+        return sorted(found, key=lambda each: each[0])
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +120,11 @@ class Block:
     failure: Exception | None = None
     measures: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     lost: Lost = field(default_factory=Lost.none)
+
+    @property
+    def draws(self) -> int:
+        """Draws that it tells of."""
+        return int(self.refs.last_child.sum()) + len(self.lost)
 
     @property
     def tokens(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.errors import DataError, DatasetError, ExecutionError, ShardError, ZephonError
+from zephon.exec.block import QUARANTINED, SKIPPED
 from zephon.exec.runners import InlineRunner, Runner
 from zephon.exec.segment import Segment
 from zephon.io.dataset import Dataset
@@ -158,6 +159,9 @@ class SegmentCount(RowCount):
         if block.failure is None:
             lengths = np.diff(block.offsets)
             sums = np.bincount(block.refs.ordinal, weights=lengths, minlength=len(rows))
+            # One that is left out counts as it would where it ended the run: costs are the same.
+            bad = np.isin(block.lost.reason, (SKIPPED, QUARANTINED))
+            sums[block.lost.refs.ordinal[bad]] = -1
             return sums.astype(np.int64)
         if isinstance(block.failure, ShardError) or not isinstance(block.failure, ZephonError):
             raise block.failure

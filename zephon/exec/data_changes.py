@@ -20,6 +20,12 @@ _UNKNOWN = "of so many shards only a digest is kept, so which differ is not know
 _REWRITTEN = "put the file back that it was, and new rows into a new shard"
 _SOME_REWRITTEN = "of so many shards only a digest is kept; put back the files that were there"
 
+_NULLS = (
+    "rows with such texts are part of the order; say it as then. From 'error' to another word a "
+    "run goes on where it met no bad row before"
+)
+_ERROR = "error"
+
 _THERE = "there"  # of a size that is not recorded
 _QUOTES = ("'", '"')
 
@@ -43,6 +49,9 @@ def data_changes(
     before, after = (_told(each, "format_options") or {} for each in (saved, current))
     for path, was, now in differences(before, after, "format_options"):
         yield Change(part_of(owner, path), was, now, None, "pass the options of then")
+    was, now = (_null_text(each) for each in (saved, current))
+    if was != now:
+        yield Change(part_of(owner, "null_text"), was, now, None, _NULLS)
     if found is None:
         found = data_change(*(Manifest.read(name, each, {}) for each in (saved, current)))
     if found.untold:
@@ -80,10 +89,32 @@ def _told(manifest: Recorded, what: str) -> Any:
     return manifest.get(what) if isinstance(manifest, Mapping) else None
 
 
+def _null_text(manifest: Recorded) -> str:
+    return manifest.get("null_text", _ERROR) if isinstance(manifest, Mapping) else _ERROR
+
+
+def with_null_texts(
+    saved: Mapping[str, Recorded], current: Mapping[str, Recorded]
+) -> dict[str, Recorded]:
+    """Let nulls mean in a recorded manifest what they mean now, where they were errors till then.
+
+    Args:
+        saved: what the checkpoint's recipe says of each dataset.
+        current: what the present one says.
+    """
+    found = dict(saved)
+    for name, was in saved.items():
+        now = _null_text(current[name]) if name in current else _ERROR
+        if _null_text(was) == _ERROR != now:
+            told = dict(was) if isinstance(was, Mapping) else {"shards": was}
+            found[name] = {**told, "null_text": now}
+    return found
+
+
 def _summed(manifest: Recorded) -> dict[str, Any]:
     shards = shards_of(manifest)
     if shards is None and isinstance(manifest, Mapping):
-        return without(manifest, ["types", "format_options"])
+        return without(manifest, ["types", "format_options", "null_text"])
     return {"shards": len(shards or ())}
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from zephon.exec.block import Bad
 from zephon.exec.lanes import LaneRows, Topology
 from zephon.types import BatchRows
 
@@ -59,18 +60,27 @@ class Group:
         return size
 
 
+class Handed(NamedTuple):
+    """A batch as it is handed out, and the bad rows that count from then on."""
+
+    batch: BatchRows
+    bad: Sequence[Bad]
+
+
 @dataclass(frozen=True, slots=True)
 class Together:
     """Batches that follow each other and lie in the same buffers.
 
     rows: of all of them. stops: where each batch ends in ``rows``. after: the position once it is
-    handed out. mixtures: the weights in force when its last row was finished; None: unknown.
+    handed out. mixtures: the weights in force when its last row was finished; None: unknown. bad:
+    rows that were left out before it; empty where no batch has such.
     """
 
     rows: BatchRows
     stops: Sequence[int]
     after: Sequence[Position]
     mixtures: Sequence[Mapping[str, float] | None]
+    bad: Sequence[Sequence[Bad]] = ()
 
     def __len__(self) -> int:
         return len(self.stops)
@@ -85,13 +95,16 @@ class Together:
             stops=[each - begin for each in self.stops[first:stop]],
             after=self.after[first:stop],
             mixtures=self.mixtures[first:stop],
+            bad=self.bad[first:stop],
         )
 
-    def __iter__(self) -> Iterator[tuple[BatchRows, Position]]:
+    def __iter__(self) -> Iterator[tuple[Handed, Position]]:
         """Yield each batch, and the position after it."""
         first = 0
-        for stop, after, mixture in zip(self.stops, self.after, self.mixtures, strict=True):
-            yield self.rows.part(first, stop, mixture), after
+        bad = self.bad or [()] * len(self)
+        for number, stop in enumerate(self.stops):
+            batch = self.rows.part(first, stop, self.mixtures[number])
+            yield Handed(batch, bad[number]), self.after[number]
             first = stop
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from zephon.errors import ExecutionError, PlanError
+from zephon.exec.arrivals import Counts
+from zephon.exec.history import LaneState
 from zephon.exec.lane_run import LaneRun
 from zephon.exec.lanes import Topology
 from zephon.exec.policies.whole_documents import OVERSIZED
@@ -41,16 +43,22 @@ def nothing_whole(lanes: Collection[LaneRun], microbatch_size: int) -> str:
     """Say that the data end before the first batch, and why."""
     counts = [run.bottom.counts for run in lanes]
     drawn = sum(int(each.rows.sum()) for each in counts)
-    lost = sum(int((each.filtered + each.dropped).sum()) for each in counts)
+    lost = sum(int(each.lost().sum()) for each in counts)
     if drawn and lost == drawn:
         return (
-            f"no row is left: filters and functions dropped all of the {drawn:,} that were drawn; "
-            "let some through"
+            f"no row is left: filters and functions dropped all of the {drawn:,} that were drawn"
+            f"{_bad_too(counts)}; let some through"
         )
     return (
         f"the data end before the first batch of {microbatch_size} rows: accounting() says where "
         "the rows and tokens are; lower the batch or max_length, or pass drop_last=False"
     )
+
+
+def _bad_too(counts: Sequence[Counts]) -> str:
+    """Say how many of the rows that gave nothing were bad, or had no text; "" where none was."""
+    bad = sum(int((each.bad() + each.null).sum()) for each in counts)
+    return f", but for {bad:,} that are bad or have a null for text" if bad else ""
 
 
 def is_barren(run: LaneRun, rows: int) -> bool:
@@ -85,8 +93,8 @@ def barren(run: LaneRun) -> ExecutionError:
     if rows_lost(run):
         return ExecutionError(
             f"lane {run.lane}: the data repeat without end, and no row of many passes gave a "
-            "document: filters and functions left nothing of them; let some rows through, or leave "
-            "out the component that gives none"
+            f"document: filters and functions left nothing of them{_bad_too([run.bottom.counts])}; "
+            "let some rows through, or leave out the component that gives none"
         )
     documents, tokens = _dropped([run])
     return ExecutionError(
@@ -126,6 +134,24 @@ def warn_of_dropped(lanes: Collection[LaneRun], longest: int | None) -> None:
         RuntimeWarning,
         stacklevel=5,
     )
+
+
+def warn_of_bad(
+    lanes: Collection[LaneRun],
+    state: Callable[[], tuple[object, Mapping[int, LaneState]]],
+    lines: Callable[[Sequence[Counts]], Iterable[str]],
+) -> None:
+    """Say, when a run ends or is left, what was left out of each dataset so far.
+
+    Args:
+        lanes: those of the rank.
+        state: gives what was handed out, and the state of each there.
+        lines: says it in words, given the counts of each lane.
+    """
+    if any(run.bottom.counts.bad().any() for run in lanes):
+        _, states = state()
+        for line in lines([each.bottom().counts() for each in states.values()]):
+            warnings.warn(line, RuntimeWarning, stacklevel=5)
 
 
 def _dropped(lanes: Collection[LaneRun]) -> tuple[int, int]:

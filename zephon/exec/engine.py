@@ -23,8 +23,10 @@ from zephon.exec.assemble import ASSEMBLED_BYTES, Assembler
 from zephon.exec.closing import close_all
 from zephon.exec.delivery import Group, Position, Together, few_at_first, steps, turns
 from zephon.exec.ends import Ends, ending_together
+from zephon.exec.entries import token_floor
 from zephon.exec.entry import Entry
 from zephon.exec.gathering import Gathering
+from zephon.exec.handed_out import HandedOut
 from zephon.exec.history import LaneState
 from zephon.exec.known_ends import can_end, known_steps, length_of
 from zephon.exec.lane_run import LaneRun
@@ -34,7 +36,7 @@ from zephon.exec.morsel import TOKENS
 from zephon.exec.run_settings import Identity, Settings
 from zephon.exec.runners import Runner
 from zephon.exec.shares import shared_out
-from zephon.exec.supply import MOST_TASK_BYTES, TASK_BYTES, Supply
+from zephon.exec.supply import Supply, task_bytes_for
 from zephon.exec.towers import Ground, build_lane
 from zephon.exec.weights import WeightsInForce
 from zephon.types import BatchRows
@@ -58,6 +60,7 @@ class Engine:
         make_runner: makes what runs tasks; called when the run begins.
         release: lets go of what the segment keeps between tasks; called when the run ends.
         settings: sizes and switches.
+        handed_out: does what there is to do about bad rows.
         components: the names of the work source's components, then of those that are gone.
         gone: how many of these there are.
         start: what was handed out before.
@@ -76,6 +79,7 @@ class Engine:
         make_runner: Callable[[], Runner],
         release: Callable[[], None],
         settings: Settings,
+        handed_out: HandedOut,
         components: Sequence[str],
         gone: int = 0,
         start: Position,
@@ -90,18 +94,22 @@ class Engine:
         self._make_runner = make_runner
         self._release = release
         self._settings = settings
+        self._handed_out = handed_out
         self.components = tuple(components)
-        self.start = start
-        self._delivered = start
+        self.start = self._delivered = start
         self._lock = threading.RLock()  # a handler of signals may ask in the middle of asking
         self.lanes = {
             lane: self.lane_at(lane, (states or {}).get(lane)) for lane in topology.own_lanes()
         }
+        for run in self.lanes.values():
+            run.bottom.bad.early = handed_out.write
         # Ranks that have ended need not have ended together.
         self._at_end = {n: each.rows for n, each in (states or {}).items()} if start.ended else {}
-        self.last_step = self._known_steps()
+        self.last_step = None
+        if settings.keeps_rows:
+            self.last_step = known_steps(topology, self._draws_of)
         self.finished = start.ended or self.cut_short
-        self.token_floor = self._token_floor()
+        self.token_floor = token_floor(assembler, self._entries)
         self._gathering = Gathering(
             ground,
             assembler,
@@ -124,14 +132,16 @@ class Engine:
         Raises:
             ExecutionError: the run was stopped from outside, or goes on in a forked process.
         """
+        self._handed_out.open()
         ended, produced = False, self.produced()
         batches = chain.from_iterable(produced)
         if ends is not None:
             batches = ending_together(batches, ends, self.start, self.sure_steps)
         try:
-            for batch, after in batches:
+            for handed, after in batches:
+                self._handed_out.take(handed.bad)
                 self.mark(after)
-                yield batch
+                yield handed.batch
                 self._check()
             ended = True
         finally:
@@ -180,11 +190,19 @@ class Engine:
             return
         with suppress(ZephonError):  # of a source that does not repeat itself: count nothing
             endings.warn_of_dropped(self._counted(ended), self._settings.longest)
-        if not ended:
-            return
+        if ended:
+            self._end(together=together)
+        if self._process == os.getpid():
+            endings.warn_of_bad(self.lanes.values(), self.state, self._handed_out.lines)
+
+    def _end(self, *, together: bool) -> None:
+        """Count what counts at the end of the data."""
         self.finished = True
         if self.cut_short:  # whoever goes on may take more
             return
+        if self.topology.global_batch_size is None:
+            rows = {lane: self._delivered.rows_of(lane, self.topology) for lane in self.lanes}
+            self._handed_out.take(self._gathering.left_over(rows))
         self.mark(replace(self._delivered, ended=True))
         if self.may_part and not together:
             endings.warn_of_uneven(self.topology, self.lanes.values(), self.sure_steps())
@@ -207,7 +225,7 @@ class Engine:
             list(self.lanes.values()),
             row_bytes=self._settings.row_bytes,
             component_bytes=self._settings.component_bytes,
-            task_bytes=_task_bytes(self._settings.group_bytes),
+            task_bytes=task_bytes_for(self._settings.group_bytes),
             lane_bytes=max(LOOKAHEAD_BYTES // len(self.lanes), 2 * self._step_bytes()),
             budget=max(self._settings.budget, 2 * len(self.lanes) * self._step_bytes()),
             limit=self._settings.ahead,
@@ -312,14 +330,6 @@ class Engine:
         token_bytes = TOKENS.value_type.bit_width // 8
         return self.topology.rows_per_lane * (self._settings.max_length or 0) * token_bytes
 
-    def _token_floor(self) -> int:
-        """Say on which floor tokens are counted, from the top: the first whose rows have any."""
-        assemblers = [self._assembler, *(entry.assembler for entry in reversed(self._entries))]
-        return next((n for n, each in enumerate(assemblers) if each.has_tokens), 0)
-
-    def _known_steps(self) -> int | None:
-        return known_steps(self.topology, self._draws_of) if self._settings.keeps_rows else None
-
     def _draws_of(self, lane: int) -> LaneStream | TokenLane:
         return self._streams(lane, None)
 
@@ -388,8 +398,3 @@ class Engine:
             run = self.lanes[lane]
             with run.lock:
                 run.forget_before(delivered.rows_of(lane, self.topology))
-
-
-def _task_bytes(group_bytes: float) -> int:
-    """Size tasks so that two that follow each other seldom wait for one row group."""
-    return int(min(max(TASK_BYTES, group_bytes), MOST_TASK_BYTES))

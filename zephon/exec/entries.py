@@ -50,3 +50,9 @@ def entries_of(
             )
         )
     return entries
+
+
+def token_floor(assembler: Assembler, entries: Sequence[Entry]) -> int:
+    """Say on which floor tokens are counted, from the top: the first whose rows have any."""
+    assemblers = [assembler, *(entry.assembler for entry in reversed(entries))]
+    return next((n for n, each in enumerate(assemblers) if each.has_tokens), 0)

@@ -35,6 +35,10 @@ class Feed(Protocol):
         """Say what lies under the lane above."""
         ...
 
+    def rows_until(self, last_draw: int, /) -> tuple[int, bool]:
+        """Count the rows below up to a draw of the lane above, and say whether none follows."""
+        ...
+
     def forget_before(self, history: LaneHistory, rows: int, also: NDArray[np.int64], /) -> None:
         """Drop what no state of the lane above needs."""
         ...

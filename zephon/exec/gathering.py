@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from zephon.exec.assemble import Assembler, GatheredRows, stack
+from zephon.exec.block import Bad
 from zephon.exec.delivery import Group, Together, joined, standing
 from zephon.exec.finished_rows import Placed
 from zephon.exec.lane_run import LaneRun
@@ -44,6 +46,7 @@ class Gathering:
         self._topology = topology
         self._lanes = lanes
         self._apart = apart
+        self._bad: list[Bad] = []  # rows that count before the next batch that is handed out here
 
     def together(self, groups: Sequence[Group]) -> Together | None:
         """Make a batch of each group that is not handed out elsewhere.
@@ -61,11 +64,35 @@ class Gathering:
             read = partial(read_in_lane, self._ground, run)
             run.pass_row(after.rows_of(lane, self._topology), self._assembler.tokens_field, read)
         made = self._made(ours, taken) if ours else None
+        bad = self._bad_rows(groups)
+        if made is not None and any(bad):
+            made = replace(made, bad=bad)
         for lane, stop in {rows.lane: rows.stop for group in groups for rows in group.rows}.items():
             run = self._lanes[lane]
             run.take(stop - run.rows_taken)  # what is handed out elsewhere
             run.release()
         return made
+
+    def _bad_rows(self, groups: Sequence[Group]) -> list[list[Bad]]:
+        """List the bad rows that count with each group that is handed out here."""
+        found: list[list[Bad]] = []
+        if not self._bad and not any(run.bottom.bad for run in self._lanes.values()):
+            return found
+        for group in groups:
+            for lane, after in standing([group], self._topology, self._lanes):
+                run = self._lanes[lane]
+                self._bad += _bad_rows_until(run, after.rows_of(lane, self._topology))
+            if not group.elsewhere:
+                found.append(self._bad)
+                self._bad = []
+        return found
+
+    def left_over(self, rows: Mapping[int, int]) -> list[Bad]:
+        """Take the bad rows that count at the end of the data, where lanes have so many rows."""
+        bad, self._bad = self._bad, []
+        for lane, count in rows.items():
+            bad += _bad_rows_until(self._lanes[lane], count, at_end=True)
+        return bad
 
     def _made(self, groups: Sequence[Group], taken: Sequence[tuple[LaneRun, Placed]]) -> Together:
         gathered = self._one_by_one(taken) if self._apart else self._assembler.gather(taken)
@@ -95,3 +122,19 @@ class Gathering:
         run = self._lanes[rows.lane]
         run.take(rows.first - run.rows_taken)
         return run.take(rows.stop - rows.first)
+
+
+def _bad_rows_until(run: LaneRun, rows: int, *, at_end: bool = False) -> list[Bad]:
+    """Take the bad rows that the state of a lane at ``rows`` rows counts.
+
+    Args:
+        run: the lane; its top floor.
+        rows: as ``LaneRun.state_at`` takes it, and so is ``at_end``.
+        at_end: no other is to be delivered.
+    """
+    while run.below is not None:
+        last_draw, _ = run.history.behind(rows, at_end=at_end)
+        rows, final = run.below.rows_until(last_draw)
+        run, at_end = run.below.lower, at_end or final
+    last_draw, ended = run.history.behind(rows, at_end=at_end)
+    return run.bad.until(None if ended else last_draw)

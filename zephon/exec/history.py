@@ -196,7 +196,7 @@ class LaneHistory:
             rows: how many.
             at_end: no other is to be delivered, and whoever had them knows that no draw follows.
         """
-        last_draw = self._last_draw if at_end else self.finished_by(rows)
+        last_draw, ended = self.behind(rows, at_end=at_end)
         tick = self._ticks[0]
         for later in self._ticks:
             if later.ordinal > last_draw or later.rows > rows:
@@ -207,7 +207,6 @@ class LaneHistory:
             for arrivals in self._log
             if len(arrivals) and arrivals.ordinal[0] <= last_draw
         ]
-        ended = at_end or (self._ended_at is not None and rows > self._ended_at)
         return LaneState(
             rows=rows,
             last_draw=last_draw,
@@ -217,6 +216,11 @@ class LaneHistory:
             drawn=self._drawn if ended else None,
             stopped=rows > self.rows or self._finished_by(rows) > last_draw,
         )
+
+    def behind(self, rows: int, *, at_end: bool = False) -> tuple[int, bool]:
+        """Say which draw the state at so many rows stands behind, and whether none follows."""
+        last_draw = self._last_draw if at_end else self.finished_by(rows)
+        return last_draw, at_end or (self._ended_at is not None and rows > self._ended_at)
 
     def forget_before(self, rows: int) -> None:
         """Drop what no state at ``rows`` or later needs."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from zephon.exec import restoring
 from zephon.exec.arrivals import Arrivals, Counts
+from zephon.exec.bad_rows import BadRows
 from zephon.exec.block import Block
 from zephon.exec.carried import added
 from zephon.exec.feed import Feed
@@ -20,7 +21,6 @@ from zephon.exec.history_lock import HistoryLock
 from zephon.exec.intake import Intake
 from zephon.exec.policies import AT_END, NO_UNITS, Chain, Held, Units
 from zephon.exec.policies.policy import NO_INTS
-from zephon.exec.restoring import documents_again, fitting, halves_again, resumed, set_intakes
 from zephon.exec.rows import HeldRows
 from zephon.exec.strands import Strands
 from zephon.planner.logical.custom import GROUP
@@ -67,17 +67,17 @@ class LaneRun:
         strands = len(streams) if isinstance(draws, TokenLane) else 0
         self.held = HeldRows(lane, strands, measures, self.weights_at)
         self.strands = Strands(draws, self.held, state) if isinstance(draws, TokenLane) else None
-        self.rows_placed = 0
-        self.rows_taken = 0
+        self.rows_placed = self.rows_taken = 0
         self.ended = False
         self.failure: Exception | None = None
+        self.bad = BadRows()
         self.lock = HistoryLock()
         self._chain = chain
         self._states = chain.make_state(lane)
         self._finished = FinishedRows()
         self._last_mark = np.zeros((1, 2), np.int64)
-        self._staying = 0  # tokens that policies held at the last release
-        self._moved = 0  # tokens of rows taken since then, and of documents pushed
+        # Tokens that policies held at the last release; of rows taken since, and documents pushed.
+        self._staying = self._moved = 0
         self.idle = self.lost = 0
         self.counts = Counts.none(components)
         self.carried = None if state is None else state.carried
@@ -127,24 +127,20 @@ class LaneRun:
     @property
     def endless(self) -> bool:
         """Whether the lane never ends."""
-        if self.below is not None:
-            return self.below.lower.endless
-        if self.strands is not None:
-            return self.strands.endless
-        return self.intakes[0].stream.length is None
+        run = self.bottom
+        if run.strands is not None:
+            return run.strands.endless
+        return run.intakes[0].stream.length is None
 
     def push(self, block: Block, intake: int = 0, draws: int | None = None) -> None:
         """Let policies place a block's documents, once they are next in the lane.
 
         Args:
             block: made of the draws that follow those pushed before to this intake.
-            intake: which.
-            draws: how many; None: as many as it tells of.
+            intake, draws: which; how many, None: as many as it tells of.
         """
         entry = self.intakes[intake]
-        if draws is None:
-            draws = int(block.refs.last_child.sum()) + len(block.lost)
-        entry.read += draws
+        entry.read += block.draws if draws is None else draws
         if self.strands is not None:
             if self.strands.add(intake, block, entry.read):
                 entry.tokens += block.tokens
@@ -154,6 +150,8 @@ class LaneRun:
         if block.failure is not None and self.below is not None and len(block.refs):
             with self.lock:
                 self.history.stop_at(int(block.refs.ordinal[-1]))
+        if block.lost.why:
+            self.bad.add(block.lost.bad())
         first_seq = self.held.append(block)
         known, with_refs = self.held.known_from(first_seq), self.below is not None
         arrivals = Arrivals.in_order(known, block.lost, with_refs=with_refs)
@@ -290,7 +288,9 @@ class LaneRun:
             if first_seq is not None:
                 known = self.held.known_from(first_seq)
                 self._push(Arrivals.merged(known, strands.skipped(known)), first_seq)
+                self.bad.add(strands.bad_before(known))
             self.counts = self.counts.with_lost(strands.settled())
+            self.bad.add(strands.bad_settled())
             if strands.missed:  # a log, which holds documents alone, must not go across this
                 self._add_tick(strands.ordinal)
             elif first_seq is None:
@@ -377,7 +377,7 @@ class LaneRun:
     def _restore(self, state: LaneState) -> None:
         """Roll the policy from the tick to the last delivered row; reads no data."""
         tick, log = state.tick, state.log
-        self._states, ready = resumed(self._chain, tick, self.held)
+        self._states, ready = restoring.resumed(self._chain, tick, self.held)
         self.counts, self.rows_placed, self.rows_taken = tick.counts, tick.rows, tick.rows
         merges = self.strands is not None
         restoring.refuse_other_kind(self.lane, state, fed=self.below is not None, merges=merges)
@@ -387,14 +387,14 @@ class LaneRun:
         self._place(ready.let_go(np.full(len(ready), AT_END)))
         if len(log):
             draws = self.intakes[0].stream if self.strands is None else self.strands
-            known, times = documents_again(self.lane, state, draws)
-            with fitting(self.lane):
+            known, times = restoring.documents_again(self.lane, state, draws)
+            with restoring.fitting(self.lane):
                 self._push(log, self.held.append_unread(known, times))
-        set_intakes(self.intakes, self.strands, self.counts.tokens, state)
+        restoring.set_intakes(self.intakes, self.strands, self.counts.tokens, state)
         if state.ended:
             self.counts = state.counts()
-            with fitting(self.lane):
+            with restoring.fitting(self.lane):
                 self.end()
         restoring.refuse_missing_rows(self.lane, state, self.rows_placed)
         self.take(min(state.rows, self.rows_placed) - tick.rows)
-        self._halves = halves_again(self._chain, state, self.undelivered(), self.held)
+        self._halves = restoring.halves_again(self._chain, state, self.undelivered(), self.held)

@@ -30,6 +30,8 @@ from zephon.work.refs import Refs
 _HALVES = ("ordinal", "child", "digest")
 _MERGE_FIELDS = ("position", "base", "live")
 _COUNTS = ("rows", "tokens", "filtered", "dropped")
+_RARE_COUNTS = ("skipped", "quarantined", "null")  # written where there are such rows
+_USUAL_REASONS = 3  # of those in ``REASONS``; the others are written where there are such rows
 _MOST_NARROW = np.iinfo(np.int32).max
 _REF_FIELDS = ("component", "shard", "row", "pass_index", "ordinal", "child", "last_child")
 _WIDE_REFS = ("shard", "row", "ordinal")
@@ -58,7 +60,8 @@ def lane_to_dict(state: LaneState) -> Tree:
         },
     }
     if tick.merge is not None:
-        saved["log"]["skipped"] = list(log.skipped)
+        rare = log.skipped[_USUAL_REASONS:].any()
+        saved["log"]["skipped"] = list(log.skipped if rare else log.skipped[:_USUAL_REASONS])
         saved["merge"] = {name: getattr(tick.merge, name) for name in _MERGE_FIELDS}
     if state.stopped:
         saved["stopped"] = _one(value=True)
@@ -170,11 +173,18 @@ def _check_components(count: int, *columns: NDArray[np.int32]) -> None:
 
 
 def _counts_to_dict(counts: Counts) -> dict[str, Any]:
-    return {name: getattr(counts, name) for name in _COUNTS}
+    found = {name: getattr(counts, name) for name in _COUNTS}
+    rare = {name: getattr(counts, name) for name in _RARE_COUNTS}
+    return {**found, **{name: count for name, count in rare.items() if count.any()}}
 
 
 def _counts_from_dict(saved: Mapping[str, Any]) -> Counts:
-    counts = Counts(*(integers(saved, name) for name in _COUNTS))
+    found = {name: integers(saved, name) for name in _COUNTS}
+    found |= {
+        name: integers(saved, name) if name in saved else np.zeros_like(found["rows"])
+        for name in _RARE_COUNTS
+    }
+    counts = Counts(**found)
     _same_sizes(*counts)
     return counts
 
@@ -336,6 +346,8 @@ def _log_from_dict(saved: Mapping[str, Any], merge: MergePoint | None) -> Arriva
     position, skipped = ordinal, []
     if merge is not None:
         skipped = [array(each) for each in listed(saved, "skipped")]
+        if len(skipped) == _USUAL_REASONS:
+            skipped += [np.zeros_like(ordinal)] * (len(REASONS) - _USUAL_REASONS)
         position = _positions(ordinal, component, merge, skipped)
     _same_sizes(ordinal, component, length, position, *measures)
     table, gaps = (_table(rows, len(length)) for rows in (measures, skipped))

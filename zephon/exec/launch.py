@@ -19,6 +19,7 @@ from zephon.exec.engine import Engine, Identity, Settings
 from zephon.exec.entries import entries_of
 from zephon.exec.floors import floors_of
 from zephon.exec.function_edit import FunctionEdit, made_anew
+from zephon.exec.handed_out import HandedOut
 from zephon.exec.history import LaneState
 from zephon.exec.lanes import Topology, check_microbatch
 from zephon.exec.limit import all_out, check_limit
@@ -35,6 +36,7 @@ from zephon.exec.parts import (
 from zephon.exec.policy_chain import chain_of, measures_of
 from zephon.exec.reading import Reading, plan_reading
 from zephon.exec.remote_segment import RemoteSegment
+from zephon.exec.row_policies import RowPolicies
 from zephon.exec.runners import InlineRunner, Runner, ThreadsRunner, usable_cores
 from zephon.exec.runners.threads import MOST_THREADS
 from zephon.exec.segment import Segment
@@ -225,7 +227,8 @@ def launch(
             gather_apart=assembly.apart,
             has_tokens=assembly.layout.tokens_field is not None,
             # An edit may have dropped rows, or made others of those that were held.
-            keeps_rows=all(n.keeps_rows() for n in source_first(plan.optimized))
+            keeps_rows=not RowPolicies.of(source).lose_rows
+            and all(n.keeps_rows() for n in source_first(plan.optimized))
             and all(state.carried is None for state in (states or {}).values()),
             queue=workers.queue,
             budget=reading.budget - reading.cache_bytes,
@@ -236,8 +239,11 @@ def launch(
             if source.mixture_unit == "tokens"
             else (),
             limit=limit,
-            ahead=next(s.limit for s in floors[0].steps() if isinstance(s, physical.FetchRows)),
+            ahead=None
+            if RowPolicies.of(source).lose_rows
+            else next(s.limit for s in floors[0].steps() if isinstance(s, physical.FetchRows)),
         ),
+        handed_out=HandedOut.of(source, options),
         components=names,
         gone=len(names) - len(source.components),
         start=start,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from zephon.errors import DataError
 from zephon.exec.morsel import Morsel
@@ -43,6 +44,8 @@ class Operator(ABC):
     """
 
     label: str  # how messages call the step
+    sees_groups: ClassVar[bool] = False  # what it makes of a row depends on others
+    settles: bool = False  # no filter may drop the bad rows that it leaves any more
 
     def close(self) -> None:  # noqa: B027 - most operators build nothing
         """Let go of what was built for running; the next run builds it anew."""

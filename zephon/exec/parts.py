@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,10 +23,12 @@ from zephon.exec.operators import (
     TypeColumnsOp,
 )
 from zephon.exec.row_metas import row_namer
+from zephon.exec.row_policies import RowPolicies
 from zephon.exec.segment import Segment
 from zephon.exec.source_facts import SourceFacts
 from zephon.exec.tokenizers import Tokenizer, load_tokenizer
 from zephon.expressions import RowFilter
+from zephon.io.fields import Column
 from zephon.io.group_cache import GroupCache
 from zephon.io.options import StoreOptions
 from zephon.io.reader import RowReader
@@ -82,6 +84,8 @@ def segment_on(floor: Floor, materials: Materials) -> Segment:
         floor.layout,
         functools.partial(locate, materials.source),
         window=window_of(floor),
+        policies=RowPolicies.of(materials.source),
+        of_records=floor.entry is not None,
     )
 
 
@@ -137,9 +141,14 @@ def _operator(step: physical.Step, floor: Floor, materials: Materials) -> Operat
         case physical.FetchRows():
             return _fetch(step, materials)
         case physical.ComputeColumns():
-            return ComputeColumnsOp(step)
+            if not _may_lose_rows(step, floor, source) or step.late_faults:
+                return ComputeColumnsOp(step)
+            made = ComputeColumnsOp(replace(step, late_faults=True))
+            made.settles = True
+            return made
         case physical.TypeColumns():
-            return TypeColumnsOp(step)
+            nulls = RowPolicies.of(source).nulls() if _may_lose_rows(step, floor, source) else ()
+            return TypeColumnsOp(step, nulls)
         case physical.CallRows():
             at_once = min(step.parallelism, materials.at_once)
             return CallRowsOp(step, row_namer(naming_of(source)), at_once=at_once)
@@ -161,13 +170,21 @@ def _operator(step: physical.Step, floor: Floor, materials: Materials) -> Operat
             return MeasureRowsOp(step)
 
 
+def _may_lose_rows(step: physical.Step, floor: Floor, source: WorkSource | SourceFacts) -> bool:
+    """Whether a step gets single rows of datasets, some of which let bad ones go."""
+    steps = floor.steps()
+    before = steps[: next(n for n, each in enumerate(steps) if each is step)]
+    grouped = floor.entry is not None or any(isinstance(n, physical.CallGroups) for n in before)
+    return not grouped and RowPolicies.of(source).lose_rows
+
+
 def _fetch(step: physical.FetchRows, materials: Materials) -> FetchRowsOp:
     """Make one reader a dataset; all share the cache."""
     components = [(n, c) for n, c in enumerate(materials.source.components) if c.read]
     readers = {
         c.dataset_id: RowReader(
             c.dataset,
-            step.columns,
+            _with_nulls(step.columns, c.dataset.policy.null_text),
             payload=step.payload,
             cache=materials.cache,
             keep=RowFilter(step.predicates) if step.predicates else None,
@@ -176,7 +193,15 @@ def _fetch(step: physical.FetchRows, materials: Materials) -> FetchRowsOp:
         for c in {c.dataset_id: c for _, c in components}.values()
     }
     found = {number: readers[c.dataset_id] for number, c in components}
-    return FetchRowsOp(found, late_faults=step.late_faults)
+    lose = RowPolicies.of(materials.source).lose_rows
+    made = FetchRowsOp(found, late_faults=step.late_faults or lose)
+    made.settles = lose and not step.late_faults
+    return made
+
+
+def _with_nulls(columns: Sequence[Column], null_text: str) -> tuple[Column, ...]:
+    """Say of columns of text what a null in them means."""
+    return tuple(replace(c, null=null_text) if c.kind == "text" else c for c in columns)
 
 
 def services_of(materials: Materials, *, in_order: bool) -> OpServices:

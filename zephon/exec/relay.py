@@ -161,7 +161,7 @@ class Relay:
             at_end: both lanes have ended, whether or not a last group came of it.
         """
         following = state.last_draw + 1
-        final = self._final is not None and self._final == state.last_draw
+        rows, final = self.rows_until(state.last_draw)
         if state.tick.stages:
             drawn = [state.tick.known.refs.ordinal, state.log.documents().ordinal]
         else:  # every document is a row, and those of draws before are delivered
@@ -172,12 +172,16 @@ class Relay:
         if not final and self._entry.remembers(following):
             lasts[following // self._span] = state.last_draw
         found = [self._intervals[span].until(lasts[span] + 1) for span in sorted(lasts)]
-        rows = self._rows if final else following * GROUP
         with self.lower.lock.read():
             lower = self.lower.state_at(rows, _documents(found), at_end=final or at_end)
         weights = self.groups.weights(state.tick.ordinal, following)
         account = self.ledger.at(state.last_draw)
         return Below(lower, tuple(found), final, weights, account)
+
+    def rows_until(self, last_draw: int) -> tuple[int, bool]:
+        """Count the rows below up to a draw of the lane above, and say whether none follows."""
+        final = self._final is not None and self._final == last_draw
+        return self._rows if final else (last_draw + 1) * GROUP, final
 
     def forget_before(self, history: LaneHistory, rows: int, also: NDArray[np.int64]) -> None:
         """Drop what no state of the lane above at ``rows`` rows or later needs.

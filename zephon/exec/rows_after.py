@@ -78,13 +78,15 @@ def _rows(below: Node, dataset: Dataset, told: Told | None) -> list[Any]:
     options = RuntimeOptions(runner="inline")
     compiled = compile_plan(plan)
     topology = session.topology_of(compiled, options, None)
-    items = session.open_engine(compiled, source, options, topology, None, told=told).items()
+    engine = session.open_engine(compiled, source, options, topology, None, told=told)
+    produced = engine.produced()  # not handed out: bad rows are neither told of nor written
     found: list[Any] = []
     try:
-        found.extend(record_of(rows, 0).payload for rows in items)
+        for together in produced:
+            found.extend(record_of(handed.batch, 0).payload for handed, _ in together)
     except Exception:
         if not found:  # else the rows seen will do, and the run says what is wrong with the others
             raise
     finally:
-        items.close()
+        produced.close()
     return found

@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.errors import DataError, ExecutionError, ShardError, TokenizerError
 from zephon.exec.block import Block, Buffer, Lost
 from zephon.exec.closing import close_all
+from zephon.exec.forgiving import Forgiving
 from zephon.exec.morsel import Morsel, TokenView, number_view, token_view
 from zephon.exec.operator import Operator, RowError
+from zephon.exec.row_policies import RowPolicies
 from zephon.exec.runners import Handle, InlineRunner, Runner
 from zephon.io.offsets import is_ascending
 from zephon.io.payload import Payload
@@ -40,6 +41,7 @@ class Window(NamedTuple):
 Drawn = Sequence[Refs | Window]
 _Made = tuple[Drawn, Morsel | None]  # None: a row made a stage fail
 
+_RAISE = RowPolicies()
 _NO_COLUMNS = pa.RecordBatch.from_arrays([], names=[])
 
 
@@ -50,7 +52,7 @@ class Segment:
 
     A row that makes an operator fail spoils nothing but itself and what follows it in its lane:
     the block is halved until the row is found, the documents before it are kept, and its error
-    waits in ``Block.failure`` until the lane gets there.
+    waits in ``Block.failure`` until the lane gets there. One that its dataset lets go is lost.
 
     Args:
         stages: operators that run as one task each.
@@ -58,6 +60,8 @@ class Segment:
         locate: names the first of some rows.
         window: draws of a lane or strand that must be run together, since an operator sees them as
             a group; such a group is not halved.
+        policies: what becomes of bad rows.
+        of_records: rows are what an operator of the user made.
     """
 
     def __init__(
@@ -67,10 +71,19 @@ class Segment:
         locate: Callable[[Refs], str],
         *,
         window: int = 1,
+        policies: RowPolicies = _RAISE,
+        of_records: bool = False,
     ) -> None:
-        self._stages = [tuple(stage) for stage in stages]
+        self._grouped = False  # rows that leave are made of several, maybe
+        self._stages: list[list[tuple[Operator, bool]]] = []
+        for stage in stages:
+            steps = []
+            for operator in stage:
+                self._grouped |= operator.sees_groups
+                steps.append((operator, self._grouped))
+            self._stages.append(steps)
         self._layout = layout
-        self._locate = locate
+        self._forgiving = Forgiving(locate, policies, of_records=of_records)
         self.window = window
 
     def submit(self, runner: Runner, draw: Callable[[], Drawn]) -> Handle[Sequence[Block]]:
@@ -95,7 +108,7 @@ class Segment:
 
     def close(self) -> None:
         """Let operators let go of what they built."""
-        close_all([operator.close for stage in self._stages for operator in stage])
+        close_all([operator.close for stage in self._stages for operator, _ in stage])
 
     def run_rows(self, rows: Morsel) -> Block:
         """Make a block of rows that are there already, on this thread."""
@@ -113,7 +126,7 @@ class Segment:
             try:
                 rows = self._apply(self._stages[number], rows)
                 if last:
-                    self._check(rows)
+                    rows = self._checked(rows)
             except Exception:  # found again, and raised where its lane gets to it
                 rows = None
         if not last:
@@ -131,61 +144,46 @@ class Segment:
     def _applied(self, rows: Morsel) -> Morsel:
         for stage in self._stages:
             rows = self._apply(stage, rows)
-        self._check(rows)
-        return rows
+        return self._checked(rows)
 
-    def _check(self, rows: Morsel) -> None:
+    def _checked(self, rows: Morsel) -> Morsel:
         """Refuse documents that must not be packed: too long, or with a field of another length."""
         layout = self._layout
         if not layout.aligned and layout.max_document is None:
-            return
+            return rows
         lengths = rows.measures.get("length")
+        errors: list[RowError] = []
         if layout.tokens_field is not None:
             tokens = np.diff(token_view(rows.columns.column(layout.tokens_field)).offsets)
             lengths = tokens if lengths is None else lengths
             for name in layout.aligned:
-                self._check_aligned(name, rows, tokens)
-        if layout.max_document is None or lengths is None:
-            return
-        longer = np.flatnonzero(lengths > layout.max_document)
-        if len(longer):
-            row = int(longer[0])
-            raise DataError(
-                f"{layout.max_document_call}: Sequence length {lengths[row]} exceeds max_length "
-                f"{layout.max_document} on {self._place(rows, row)}; pass drop_oversized=True, or "
-                "tokenize with split_long_samples"
-            )
+                errors += self._misaligned(name, rows, tokens)
+        if layout.max_document is not None and lengths is not None:
+            for row in np.flatnonzero(lengths > layout.max_document).tolist():
+                problem = f"Sequence length {lengths[row]} exceeds max_length {layout.max_document}"
+                way_out = "pass drop_oversized=True, or tokenize with split_long_samples"
+                errors.append(RowError(row, problem, way_out, step=layout.max_document_call))
+        if not errors:
+            return rows
+        errors.sort(key=lambda error: error.row)
+        return self._forgiving.without(rows, errors, grouped=self._grouped)
 
-    def _check_aligned(self, name: str, rows: Morsel, tokens: NDArray[np.int64]) -> None:
+    def _misaligned(self, name: str, rows: Morsel, tokens: NDArray[np.int64]) -> Iterator[RowError]:
+        layout = self._layout
         lengths = np.diff(number_view(rows.columns.column(name)).offsets)
-        differs = np.flatnonzero(lengths != tokens)
-        if len(differs):
-            row = int(differs[0])
-            raise DataError(
-                f"{self._layout.max_document_call}: field {name!r} must have one value a token of "
-                f"{self._layout.tokens_field!r}, on {self._place(rows, row)} there are "
-                f"{tokens[row]} tokens and {lengths[row]} values; mend or remove the row, or leave "
-                "the field out of packed rows with aligned_fields"
+        for row in np.flatnonzero(lengths != tokens).tolist():
+            problem = (
+                f"field {name!r} must have one value a token of {layout.tokens_field!r}, got "
+                f"{tokens[row]} tokens and {lengths[row]} values"
             )
+            way_out = (
+                "mend or remove the row, or leave the field out of packed rows with aligned_fields"
+            )
+            yield RowError(row, problem, way_out, step=layout.max_document_call)
 
-    def _place(self, rows: Morsel, row: int) -> str:
-        return self._locate(rows.refs.slice(row, row + 1))
-
-    def _apply(self, operators: Sequence[Operator], rows: Morsel) -> Morsel:
-        for operator in operators:
-            try:
-                rows = operator.run(rows)
-            except (DataError, ShardError, ExecutionError):
-                raise
-            except RowError as exc:
-                place, cause = self._place(rows, exc.row), exc.__cause__
-                kind = exc.kind if cause is None else ExecutionError
-                text = f"{exc.step or operator.label}: {exc.problem} on {place}; {exc.way_out}"
-                raise kind(text) from cause
-            except Exception as exc:
-                kind = TokenizerError if isinstance(exc, TokenizerError) else ExecutionError
-                where = self._locate(rows.refs)
-                raise kind(f"{operator.label} failed on {where}: {exc}") from exc
+    def _apply(self, operators: Sequence[tuple[Operator, bool]], rows: Morsel) -> Morsel:
+        for operator, grouped in operators:
+            rows = self._forgiving.run(operator, rows, grouped=grouped)
         return rows
 
     def _attempt(self, rows: Morsel) -> tuple[Morsel, Exception | None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from zephon.errors import CheckpointError, PlanError, ZephonError
 from zephon.exec.checkpoint import FORMAT, VERSION, content_digest
+from zephon.exec.data_changes import with_null_texts
 from zephon.exec.data_check import data_now, manifest_of
 from zephon.exec.delivery import Position
 from zephon.exec.editing import check_sizes, edited
@@ -168,7 +169,9 @@ def open_engine(
         identity = replace(identity, manifest=manifest_of(datasets, verify))
         return start(identity, topology, Position(), None)
     data = data_now(restored, datasets, verify)
-    found = changes(restored["recipe"], identity.recipe, str(restored["library"]), data)
+    saved = trees_of(restored["lanes"])
+    before = _recipe_before(restored["recipe"], identity.recipe, saved)
+    found = changes(before, identity.recipe, str(restored["library"]), data)
     refuse_unless(found, allow, _other_polars(restored, identity))
     check_sizes(restored, topology, source)
     unchanged = [name for name, change in data.items() if not change]
@@ -183,7 +186,6 @@ def open_engine(
             RuntimeWarning,
             stacklevel=4,
         )
-    saved = trees_of(restored["lanes"])
     own = topology.own_lanes()
     refuse_missing([lane for lane in own if lane not in saved], list(saved))
     states = {lane: lane_from_dict(lane, saved[lane]) for lane in own}
@@ -202,6 +204,18 @@ def open_engine(
     if FUNCTIONS in words:
         anew = "functions changed"
     return start(identity, topology, where, states, edits, anew=anew)
+
+
+def _recipe_before(
+    was: Mapping[str, Any], now: Mapping[str, Any], saved: Mapping[int, Tree]
+) -> Mapping[str, Any]:
+    """Give a checkpoint's recipe, in which nulls mean what they do now if none was met before."""
+    data = with_null_texts(was["data"], now["data"])
+    if data == was["data"]:
+        return was
+    lanes = (lane_from_dict(lane, each) for lane, each in saved.items())
+    met = any(lane.bottom().counts().bad().any() for lane in lanes)
+    return was if met else {**was, "data": data}
 
 
 def _rows_of(saved: Mapping[int, Tree]) -> dict[int, int]:

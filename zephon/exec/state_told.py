@@ -8,6 +8,7 @@ at its very position only a pipeline can tell, since its policies must be rolled
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from zephon.exec.lane_states import lane_from_dict
 from zephon.exec.lane_table import trees_of
 from zephon.exec.recipe_changes import changes, lines
 
-_HEADS = ("rows drawn", "filtered", "dropped", "tokens made")
+_HEADS = ("rows drawn", "filtered", "dropped", "bad", "null text", "tokens made")
+_RARE = ("bad", "null text")  # shown where there are such rows
 _NOTHING = (0,) * len(_HEADS)
 _MOST_LINES, _WIDEST = 20, 40
 
@@ -156,7 +158,7 @@ def _lanes_told(state: Mapping[str, Any]) -> str:
 
 
 def _counted(state: Mapping[str, Any], lanes: Mapping[int, LaneState]) -> dict[str, list[int]]:
-    """Count by component: rows drawn, filtered and dropped, tokens made."""
+    """Count by component: rows drawn, those that were lost, by why, and tokens made."""
     counts = [each for each in map(_counts_of, lanes.values()) if each is not None]
     if not counts:
         return {}
@@ -164,7 +166,9 @@ def _counted(state: Mapping[str, Any], lanes: Mapping[int, LaneState]) -> dict[s
     for each in counts[1:]:
         whole = whole.plus(each)
     names = _names(state, len(whole.rows))
-    columns = (whole.rows, whole.filtered, whole.dropped, whole.tokens)
+    columns = (
+        whole.rows, whole.filtered, whole.dropped, whole.bad(), whole.null, whole.tokens,
+    )  # fmt: skip
     found: dict[str, NDArray[np.int64]] = {}
     for place, name in enumerate(names):
         row = np.array([column[place] for column in columns])
@@ -179,8 +183,7 @@ def _counts_of(lane: LaneState) -> Counts:
         floors.append(floors[-1].below.lane)
     counts = [floor.counts() for floor in floors]
     tokens = next((each.tokens for each in counts if each.tokens.any()), counts[-1].tokens)
-    drawn = counts[-1]
-    return Counts(drawn.rows, tokens, drawn.filtered, drawn.dropped)
+    return replace(counts[-1], tokens=tokens)
 
 
 def _names(state: Mapping[str, Any], count: int) -> Sequence[str]:
@@ -198,8 +201,10 @@ def _names(state: Mapping[str, Any], count: int) -> Sequence[str]:
 def _table(counted: Mapping[str, Sequence[int]]) -> Iterator[str]:
     names = [name[:_WIDEST] for name in counted][:_MOST_LINES]
     width = max(map(len, ["component", *names]))
-    yield f"{'component':<{width}}" + "".join(f"{head:>15}" for head in _HEADS)
+    sums = [sum(column) for column in zip(*counted.values(), strict=True)]
+    shown = [at for at, head in enumerate(_HEADS) if head not in _RARE or (sums and sums[at])]
+    yield f"{'component':<{width}}" + "".join(f"{_HEADS[at]:>15}" for at in shown)
     for name, row in zip(names, counted.values(), strict=False):
-        yield f"{name:<{width}}" + "".join(f"{number:>15,}" for number in row)
+        yield f"{name:<{width}}" + "".join(f"{row[at]:>15,}" for at in shown)
     if len(counted) > len(names):
         yield f"and {len(counted) - len(names):,} more"

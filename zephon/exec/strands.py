@@ -9,6 +9,7 @@ The file is long because what waits, what was lost and what is merged change tog
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
 from zephon.exec.arrivals import REASONS, Arrivals
-from zephon.exec.block import Block, Known, Lost
+from zephon.exec.block import Bad, Block, Known, Lost
 from zephon.exec.history import LaneState
 from zephon.exec.policies.due_documents import StrandDocuments
 from zephon.exec.policies.merge_point import MergePoint
@@ -65,6 +66,7 @@ class Strands:
         self._live = self._state.live
         self._sizes: dict[int, NDArray[np.int64]] = {}  # documents of each waiting draw
         self._lost: dict[int, _LostDraws] = {}  # of each strand that has any
+        self._bad: dict[int, deque[tuple[int, Bad]]] = {}  # of each strand that has any
         self._failures: dict[int, Exception] = {}
         self._weights: tuple[Courses, NDArray[np.float64]] | None = None
 
@@ -169,6 +171,8 @@ class Strands:
             read = int(refs.ordinal[-1]) + 1 if len(refs) else self._state.queues[strand].read
         if len(block.lost):
             self._lost.setdefault(strand, _LostDraws()).add(block.lost)
+            if block.lost.why:
+                self._bad.setdefault(strand, deque()).extend(block.lost.bad())
         known = self._known(strand, refs, np.diff(block.offsets))
         self._held.wait(strand, block)
         self._rule.add(self._state, strand, known, read)
@@ -211,6 +215,31 @@ class Strands:
                 if len(mine):
                     counts[:, mine] = lost.before(known.position[mine])
         return counts
+
+    def bad_before(self, known: Known) -> list[tuple[int, Bad]]:
+        """Take bad rows before some documents, each with the draw of the lane at which it counts.
+
+        Args:
+            known: documents that were merged, in order.
+        """
+        found: list[tuple[int, Bad]] = []
+        for strand, waiting in self._bad.items():
+            mine = np.flatnonzero(known.refs.component == strand)
+            places = known.position[mine].tolist()
+            for draw, place in zip(known.refs.ordinal[mine].tolist(), places, strict=True):
+                while waiting and waiting[0][0] < place:
+                    found.append((draw, waiting.popleft()[1]))
+        return sorted(found, key=lambda each: each[0])
+
+    def bad_settled(self) -> list[tuple[int, Bad]]:
+        """Take those that count now, though none of their strand follows; see ``settled``."""
+        found = []
+        for strand, draws in self._state.decided.items() if self._bad else ():
+            finished = self.ended or not self._state.live[strand]
+            waiting = self._bad.get(strand) if finished else None
+            while waiting and waiting[0][0] < draws:
+                found.append((self.ordinal, waiting.popleft()[1]))
+        return found
 
     def drawn_again(self, state: LaneState) -> Refs:
         """Give the references of a log's documents; splits are not told apart.

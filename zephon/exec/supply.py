@@ -204,6 +204,11 @@ class Supply:
         return held + self._task_bytes <= self._budget
 
 
+def task_bytes_for(group_bytes: float) -> int:
+    """Size tasks so that two that follow each other seldom wait for one row group."""
+    return int(min(max(TASK_BYTES, group_bytes), MOST_TASK_BYTES))
+
+
 def _draw(ranges: Sequence[tuple[LaneStream, int, int]], window: int) -> Drawn:
     if window == 1:
         return [stream.draw(first, draws) for stream, first, draws in ranges]

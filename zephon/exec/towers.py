@@ -7,7 +7,7 @@ takes rows off the top, and supplies the bottom.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -92,8 +92,8 @@ def read_in_lane(ground: Ground, run: LaneRun, seqs: NDArray[np.int64]) -> None:
 
 def counted(run: LaneRun, floor: int) -> Counts:
     """Count what a lane has drawn: rows at the bottom, tokens on a floor, counted from the top."""
-    rows, tokens = run.bottom.counts, next(islice(run.floors(), floor, None)).counts.tokens
-    return Counts(rows.rows, tokens, rows.filtered, rows.dropped)
+    tokens = next(islice(run.floors(), floor, None)).counts.tokens
+    return replace(run.bottom.counts, tokens=tokens)
 
 
 def counted_at(state: LaneState, floor: int) -> Counts:
@@ -102,8 +102,7 @@ def counted_at(state: LaneState, floor: int) -> Counts:
     rows = drawn.counts()
     while floor and state.below is not None:
         state, floor = state.below.lane, floor - 1
-    tokens = state.counts().tokens
-    return Counts(rows.rows, tokens, rows.filtered, rows.dropped)
+    return replace(rows, tokens=state.counts().tokens)
 
 
 def how_it_resumes(nodes: Sequence[physical.CallInOrder]) -> str:

@@ -27,6 +27,7 @@ from zephon.io.in_memory import InMemoryShard, check_shards
 from zephon.io.location import check_name, local_directory
 from zephon.io.opening import check_format, formats_with, open_directory
 from zephon.io.recorded import recorded_manifest
+from zephon.io.row_policy import RAISES, RowPolicy
 from zephon.io.selection import Selection
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
@@ -52,6 +53,7 @@ class Dataset(Counted):
         only some rows were looked at, or shards differ.
     declared: what the user said of the types of fields, by name.
     format: what reads the shards, with its options; None: that of the kind.
+    policy: what becomes of bad rows, and of nulls where text is wanted.
     types: of all fields, found when somebody asks.
 
     >>> dataset = Dataset.from_dict("toy", {7: InMemoryShard([{"text": "a"}, {"text": "b"}])})
@@ -71,6 +73,7 @@ class Dataset(Counted):
     fields_complete: bool = field(default=False, compare=False)
     declared: tuple[tuple[str, pa.DataType], ...] = ()
     format: Format = None  # type: ignore[assignment]  # never None once it is made
+    policy: RowPolicy = RAISES
     types: FieldTypes = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,6 +93,8 @@ class Dataset(Counted):
         path: str | os.PathLike[str],
         *,
         fmt: str | None = None,
+        on_error: str = "raise",
+        null_text: str = "error",
         schema: Mapping[str, Any] | pa.Schema | None = None,
         recursive: bool = False,
         glob: str | Sequence[str] | None = None,
@@ -108,6 +113,15 @@ class Dataset(Counted):
                 ``glob`` says more.
             fmt: "parquet", "jsonl" or another format (``zephon.io.formats``); None decides by the
                 index, or by the files' suffixes.
+            on_error: what a bad row does, be it so when it is read, tokenized or given to a
+                function: "raise" ends the run there; "skip" leaves the row out, counts it and says
+                so at the end; "quarantine" also writes it down, in ``options(quarantine=...)``. The
+                others are delivered as if it were filtered out. A run that ended at a bad row can
+                be restored with another word. An error that is not of one row always raises: a
+                shard that cannot be read, an operator that sees rows together or remembers some.
+            null_text: what a null, or no such field, means where ``tokenize`` reads text: "error",
+                a bad row; "drop", a row that is left out and counted by itself; or "empty", "".
+                Part of the recipe. A null among tokens or in a conversation is always a bad row.
             schema: types of fields, as expressions see them, by name; "a.b" is field b inside the
                 object a. A type is one of Arrow, Polars or Python, or a name such as "list<int64>".
                 For JSONL, it is what values must be, without any conversion but from integers to
@@ -125,14 +139,15 @@ class Dataset(Counted):
 
         Raises:
             DatasetNotFoundError: nothing lies at the path.
-            DatasetError: a wrong name, format, option, pattern or schema, no data file, files of
-                two formats, a folder that cannot be read, or a file that the index names is not
+            DatasetError: a wrong name, format, option, word, pattern or schema, no data file, files
+                of two formats, a folder that cannot be read, or a file that the index names is not
                 there.
             NotYetError: a store or a format that is documented but not there yet.
             ShardError: a data file cannot be read, or is not what the index says.
         """
         check_name(name)
         check_format(name, fmt)
+        policy = RowPolicy.checked(name, on_error, null_text)
         declared = declared_types(name, schema)
         selection = Selection.of(name, recursive=recursive, glob=glob)
         directory = local_directory(name, path)
@@ -148,6 +163,7 @@ class Dataset(Counted):
             fields_complete=opened.fields_complete,
             declared=_checked(name, opened.format, opened.shards, declared),
             format=opened.format,
+            policy=policy,
         )
         made._warn_of_unseen()
         if len(made.shards) <= MOST_FILES:
@@ -161,6 +177,8 @@ class Dataset(Counted):
         name: str,
         shards: Mapping[int, InMemoryShard],
         *,
+        on_error: str = "raise",
+        null_text: str = "error",
         schema: Mapping[str, Any] | pa.Schema | None = None,
     ) -> Dataset:
         """Make a dataset of rows in memory.
@@ -168,13 +186,15 @@ class Dataset(Counted):
         Args:
             name: usable as one part of a path.
             shards: rows by shard id.
+            on_error, null_text: as for ``from_path``.
             schema: types of fields, as for ``from_path``; None: those that all values have.
 
         Raises:
-            DatasetError: a wrong name or schema, an id that is no int of 64 bits, or rows in
+            DatasetError: a wrong name, word or schema, an id that is no int of 64 bits, or rows in
                 anything but an ``InMemoryShard``.
         """
         check_name(name)
+        policy = RowPolicy.checked(name, on_error, null_text)
         check_shards(name, shards)
         keys = sorted(int(key) for key in shards)
         described = Shards.of([in_memory_shard(key, shards[key]) for key in keys], directory="")
@@ -188,6 +208,7 @@ class Dataset(Counted):
             seen_fields=fields,
             fields_complete=complete,
             declared=_checked(name, FORMATS[Memory.kind], described, declared_types(name, schema)),
+            policy=policy,
         )
         made._warn_of_unseen()
         return made
@@ -263,7 +284,8 @@ class Dataset(Counted):
 
     def recorded_manifest(self) -> list[Any] | dict[str, Any]:
         """What a checkpoint says of the data, as JSON values."""
-        return recorded_manifest(self.shards, self.declared_types, self.format.said_options())
+        told = self.format.said_options()
+        return recorded_manifest(self.shards, self.declared_types, told, self.policy.null_text)
 
     def __repr__(self) -> str:
         plural = "" if len(self.shards) == 1 else "s"
@@ -280,7 +302,8 @@ class Dataset(Counted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = (self.name, self.kind, self.path, self.shards, self.passed_over, self.shard_ids)
-        return Dataset, (*made, self.seen_fields, self.fields_complete, self.declared, self.format)
+        more = (self.seen_fields, self.fields_complete, self.declared, self.format, self.policy)
+        return Dataset, (*made, *more)
 
     def _warn_of_unseen(self) -> None:
         names = [name for name, _ in self.declared]

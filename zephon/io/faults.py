@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from zephon.io.fields import Column
 
+NULLED = "\0null"
+"""The detail of a row whose text is null, in a column that drops such rows: it is not bad."""
+
 WAY_OUT = "mend or remove the row, or filter it out before"
 """What to do about a row for which an expression raises, the end of a message."""
 
@@ -99,8 +102,15 @@ class RowFault:
     unknown: frozenset[str] = NOTHING
 
     @property
+    def is_null(self) -> bool:
+        """Whether nothing is wrong with the row but that its text is null, which drops it."""
+        return self.why == NULLED
+
+    @property
     def rank(self) -> int:
         """Order what may be wrong with a row: the least is named, wherever filters run."""
+        if self.is_null:
+            return -1
         return 0 if self.step is None else 1 if self.step == "filter" else 2
 
 

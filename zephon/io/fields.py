@@ -111,6 +111,8 @@ class Column:
         type, none of which is changed by it; booleans are read as bytes of 0 and 1.
     missing: what a row without the field means, "error" or "empty" ("" or []). A null is
         always an error of its row.
+    null: of kind "text", what a null means, and a row without the field where that is an error:
+        "error"; "empty", that is ""; or "drop", a row that is left out and is not bad.
     without: top-level fields that a row must not have, unless as null. For what would be lost if
         it came late: formats whose footers list all fields need not look.
     values: of kind "any", the Arrow type that is read; such a column keeps nulls, and a row without
@@ -126,6 +128,7 @@ class Column:
     without: tuple[str, ...] = ()
     values: pa.DataType | None = None
     named: bool = False
+    null: str = "error"
 
     def __post_init__(self) -> None:
         if self.kind not in _TYPES and not (self.kind == "any" and self.values is not None):
@@ -157,6 +160,11 @@ class Column:
         if self.kind not in NUMBERS:
             return ""
         return "leave the field out of packed rows with aligned_fields"
+
+    @property
+    def null_allowance(self) -> str:
+        """What would take a null, as a clause; "" if nothing."""
+        return ", which null_text='drop' or 'empty' takes" if self.kind == "text" else ""
 
     @property
     def allowance(self) -> str:

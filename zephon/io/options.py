@@ -17,6 +17,7 @@ from zephon.io.given import Options
 from zephon.io.own_directory import ROW_GROUP_FOLDER, default_root
 from zephon.options import parse_size
 
+QUARANTINE_FOLDER = "quarantine"
 LEAST_ROW_GROUP_LIMIT = 4 << 30
 _ROW_GROUP_SHARE = 10  # one part in so many of the shard cache's limit
 
@@ -241,6 +242,10 @@ class StoreOptions(Options):
             min_free_bytes=spill.min_free_bytes,
         )
 
+    def quarantine_root(self) -> Path:
+        """Give the directory where bad rows are written, if ``options`` names no other."""
+        return Path(self.cache.root, QUARANTINE_FOLDER).expanduser().absolute()
+
     def _check(self) -> None:
         for name, kind in _GROUPS.items():
             object.__setattr__(self, name, kind.from_any(getattr(self, name)))
@@ -250,6 +255,11 @@ class StoreOptions(Options):
     def _refuse_replaced(cls, name: str) -> None:
         if name == "parquet_rg_cache":
             raise TypeError("io_options: parquet_rg_cache has moved to parquet.rg_cache")
+
+
+def own_quarantine_root() -> Path:
+    """Give the directory of bad rows where nobody names one."""
+    return Path(default_root(), QUARANTINE_FOLDER).absolute()
 
 
 _GROUPS: dict[str, type[Options]] = {

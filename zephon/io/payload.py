@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from zephon.io.raw_rows import json_of
+
 if TYPE_CHECKING:
     from zephon.batches.identity import SampleMeta
 
@@ -42,6 +44,13 @@ class RowSource(ABC):
         Only for who changes none of them, or owns the source and asks once.
         """
         return self.rows(indices)
+
+    def raw(self, index: int) -> bytes:
+        """Give one row as JSON, as far as it can be, to be written down."""
+        try:
+            return json_of(self.row(index))
+        except Exception as exc:  # whatever is wrong with it, what there is to tell of it is told
+            return json_of({"unreadable": str(exc)})
 
     def place(self, index: int) -> str:
         """Say where one row lies, for messages: dataset, shard and row; "" if it does not know."""

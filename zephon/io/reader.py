@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from zephon.errors import DataError
 from zephon.expressions import RowFilter
 from zephon.io.dataset import Dataset
-from zephon.io.faults import WAY_OUT, BadRow, RowFault
+from zephon.io.faults import NULLED, WAY_OUT, BadRow, RowFault
 from zephon.io.fields import Column
 from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch
 from zephon.io.frames import joined_values
@@ -34,6 +34,7 @@ from zephon.io.offsets import indices_of, is_ascending, offsets_of
 from zephon.io.payload import Payload
 from zephon.io.read_counts import ReadCounter, ReadCounts
 from zephon.io.row_filters import FilteredGroups, group_reader
+from zephon.io.row_policy import ANOTHER_POLICY
 from zephon.io.spill.key import GroupKey
 from zephon.io.spill.texts import SpilledTexts
 from zephon.io.taken_parts import TakenPart, bad_rows, payload_of, places_of, taken, taken_kept
@@ -259,6 +260,8 @@ class RowReader:
     def _fault(self, position: int, bad: BadRow) -> RowFault:
         if bad.raised:
             return RowFault(bad.detail, step="filter")
+        if bad.detail == NULLED:
+            return RowFault(NULLED)
         return RowFault(self._message(position, bad))
 
     def _message(self, position: int, bad: BadRow) -> str:
@@ -267,6 +270,10 @@ class RowReader:
         row = position - int(self._first_row[shard])
         name = self._dataset.shards[shard].name
         place = f"dataset {self._dataset.name!r}, shard {name!r}, row {row}"
+        raises = self._dataset.policy.on_error == "raise"
+        advice = f", or {ANOTHER_POLICY}" if raises else ""
         if bad.raised:
-            return f"filter: {bad.detail} on {place}; {WAY_OUT}"
-        return f"{place}{bad.detail}"
+            return f"filter: {bad.detail} on {place}; {WAY_OUT}{advice}"
+        if bad.detail == NULLED:
+            return f"{place}: its text is null; {WAY_OUT}"
+        return f"{place}{bad.detail}{advice}"

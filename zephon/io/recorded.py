@@ -12,22 +12,28 @@ RECORDED_SHARDS = 4096
 
 
 def recorded_manifest(
-    shards: Shards, types: Mapping[str, str], options: Mapping[str, Any]
+    shards: Shards,
+    types: Mapping[str, str],
+    options: Mapping[str, Any],
+    null_text: str = "error",
 ) -> list[Any] | dict[str, Any]:
     """Give what a checkpoint says of a dataset, as JSON values.
 
     Name, rows and bytes of each shard; above 4,096 shards, how many they are, their rows and bytes,
-    and the digest of all names, rows and bytes. Beside it, types that were
-    declared, and options of the format that were given.
+    and the digest of all names, rows and bytes. Beside it, types that were declared, options of the
+    format that were given, and what a null text means where it is no error.
 
     Args:
         shards: of the dataset.
         types: those declared, in words, by field.
         options: those of the format that are not its defaults.
+        null_text: of the dataset.
     """
     declared: dict[str, Any] = {"types": dict(types)} if types else {}
     if options:
         declared["format_options"] = dict(options)
+    if null_text != "error":
+        declared["null_text"] = null_text
     if len(shards) <= RECORDED_SHARDS:
         told = [list(shard) for shard in shards.manifest()]
         return {"shards": told, **declared} if declared else told

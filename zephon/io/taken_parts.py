@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from zephon.io.faults import BadRow, Faults
+from zephon.io.faults import NULLED, BadRow, Faults
 from zephon.io.formats.format import DecodedGroup
 from zephon.io.frames import picked_values
 from zephon.io.gather import picked
@@ -91,7 +91,7 @@ def bad_rows(
 
 def _order(found: tuple[int, int, BadRow]) -> tuple[Any, ...]:
     asked, place, bad = found
-    return asked, place, bad.raised, bad.unknown is not None, bad.detail
+    return asked, place, bad.detail != NULLED, bad.raised, bad.unknown is not None, bad.detail
 
 
 def taken(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from zephon.errors import DataError
 from zephon.io.exact_numbers import exactly, rounded_if_integer
 from zephon.io.exact_values import checked
+from zephon.io.faults import NULLED
 from zephon.io.fields import LOOKED_AT, Column, Field, merged_kind
 from zephon.io.list_kinds import field_kind, in_words, look_at
 
@@ -23,6 +24,8 @@ _ABSENT = object()
 
 def value_of(row: object, column: Column) -> Any:
     """Read one column of one row: a str, or an array of shape [values] of the column's dtype.
+
+    A null text that drops its row raises with ``NULLED`` as all of its message.
 
     Of kind "any": a value as ``exact_values.checked`` gives it; None for null, or no field.
 
@@ -45,12 +48,14 @@ def value_of(row: object, column: Column) -> Any:
     if value is _ABSENT:
         if column.missing == "empty":
             return "" if column.kind == "text" else np.empty(0, column.dtype)
+        if column.null != "error":
+            return _null(column)
         text = f"no field {column.path!r}; the row has {_names(row)}"
         if column.kind == "text":
             text += "; name one of these, or pass missing_field='empty'"
         raise DataError(text)
     if value is None:
-        raise _refused(column, "null")
+        return _null(column)
     return _text(value, column) if column.kind == "text" else _list(value, column)
 
 
@@ -105,6 +110,14 @@ def _find(row: Mapping[str, Any], column: Column) -> Any:
         if value is _ABSENT:
             return _ABSENT
     return value
+
+
+def _null(column: Column) -> str:
+    if column.null == "empty":
+        return ""
+    if column.null == "drop":
+        raise DataError(NULLED)
+    raise _refused(column, f"null{column.null_allowance}")
 
 
 def _text(value: Any, column: Column) -> str:

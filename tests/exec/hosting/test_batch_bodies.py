@@ -1,12 +1,14 @@
 """Batches cross as bodies and are what they were, in memory of the body."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.properties.recipes import packed, source, text_dataset, token_dataset, two_datasets
 from zephon import Pipeline
+from zephon.exec.block import Bad, Why
 from zephon.exec.hosting.batch_bodies import Sender, Taker
 from zephon.types import SampleBatch
 
@@ -45,7 +47,9 @@ def test_batches_are_equal_on_the_other_side(name):
             some = together.some(first, min(first + 3, len(together)))
             found, size = crossed(sender, taker, some)
             sizes.append(size)
-            for (rows, after), (other, then) in zip(some, found, strict=True):
+            for (handed, after), (came, then) in zip(some, found, strict=True):
+                rows, other = handed.batch, came.batch
+                assert list(came.bad) == list(handed.bad) == []
                 assert SampleBatch.from_rows(rows) == SampleBatch.from_rows(other)
                 assert rows.target_mixture == other.target_mixture
                 assert (then.step, then.delivered) == (after.step, after.delivered)
@@ -63,6 +67,14 @@ def test_a_large_array_is_the_bodys_own_memory():
     values = found.rows.fields["input_ids"].values
     assert np.shares_memory(values, np.frombuffer(body, np.uint8))
     assert values.nbytes == 16_000
+
+
+def test_bad_rows_cross_with_the_batch_that_they_come_before():
+    together = next(packed()._launch(None).produced())
+    bad = [[] for _ in range(len(together))]
+    bad[-1] = [Bad(0, 1, 2, True, Why("no text", None)), Bad(1, 0, 0, False, Why("raised", "map"))]
+    (found, _) = crossed(Sender(), Taker(), replace(together, bad=bad))
+    assert [list(handed.bad) for handed, _ in found] == bad
 
 
 def test_what_batches_have_in_common_is_told_once():

@@ -102,7 +102,8 @@ def test_a_null_raises_only_when_its_row_is_taken(parquet, read, text):
     assert rows.values([3, 0, 2]) == ["d", "a", "c"]
     with pytest.raises(
         DataError,
-        match=r"dataset 'd', shard '0.parquet', row 4: field 'text' must be text, got null; "
+        match=r"dataset 'd', shard '0.parquet', row 4: field 'text' must be text, got null, "
+        r"which null_text='drop' or 'empty' takes; "
         r"mend or remove the row",
     ):
         rows.take([3, 4, 1])

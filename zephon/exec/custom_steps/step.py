@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zephon.errors import ExecutionError
+from zephon.exec.forgiving import NOT_OF_GROUPS
 from zephon.exec.operator import RowError
 from zephon.io.dataset import Dataset
 from zephon.types import SampleMeta, SampleRecord
@@ -124,7 +125,9 @@ class CustomStep(ABC):
             if records:
                 where = self._place(records[min(exc.row, len(records) - 1)].meta)
             kind = exc.kind if exc.__cause__ is None else ExecutionError
-            raise kind(f"{step}: {exc.problem} on {where}; {exc.way_out}") from exc.__cause__
+            forgive = any(each.policy.on_error != "raise" for each in self.datasets.values())
+            note = f"; {NOT_OF_GROUPS}" if forgive else ""
+            raise kind(f"{step}: {exc.problem} on {where}; {exc.way_out}{note}") from exc.__cause__
 
 
 _MOST_BITS = 8192

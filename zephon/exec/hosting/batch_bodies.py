@@ -68,6 +68,7 @@ class Sender:
             list(together.stops),
             [(each.step, each.delivered) for each in together.after],
             list(together.mixtures),
+            [list(bad) for bad in together.bad],
             None if payload is None else payload.copied(),
             None if metas is None else metas.copied(),
             [PickleBuffer(array.data) for array in arrays],
@@ -90,7 +91,7 @@ class Taker:
         Raises:
             Exception: a row of the user cannot be made again here.
         """
-        told, stops, after, mixtures, payload, metas, buffers = unpack(body)
+        told, stops, after, mixtures, bad, payload, metas, buffers = unpack(body)
         if told is not None:
             self._form = loads(told)
         form = self._form
@@ -98,7 +99,7 @@ class Taker:
             raise ValueError("the first batches came without their form")
         arrays = [_array(b, *each) for b, each in zip(buffers, form.arrays, strict=True)]
         rows = _rows(form, arrays, payload, payload if form.metas == "payload" else metas)
-        return Together(rows, stops, [Position(*each) for each in after], mixtures)
+        return Together(rows, stops, [Position(*each) for each in after], mixtures, bad)
 
 
 def _arrays(rows: BatchRows) -> list[NDArray[Any]]:

@@ -17,8 +17,9 @@ from functools import cached_property
 from typing import Any
 
 from zephon.errors import ExecutionError, told
-from zephon.exec.delivery import Position, Together
+from zephon.exec.delivery import Handed, Position, Together
 from zephon.exec.ends import Ends, ending_together
+from zephon.exec.handed_out import HandedOut
 from zephon.exec.hosting.batch_bodies import Taker
 from zephon.exec.hosting.child import Child
 from zephon.exec.hosting.records import Kind, Record, Room
@@ -26,6 +27,7 @@ from zephon.exec.run_settings import Identity
 from zephon.observability import MTPQueueStats
 from zephon.options import RuntimeOptions
 from zephon.types import BatchRows
+from zephon.work.source import WorkSource
 
 _LEAVING_SECONDS = 5.0
 """How long who leaves before the end waits for functions that run, as for their warnings."""
@@ -38,13 +40,22 @@ class HostedEngine:
         factory: opens the engine there; cloudpickle must take it.
         room: how far the child may be ahead.
         keep_state: when the end was reached, ask for the state and let the child go.
+        handed_out: does what there is to do about bad rows.
 
     Raises:
         ExecutionError: what opens the engine cannot be sent, or the child died.
         BaseException: what opening raised.
     """
 
-    def __init__(self, factory: Callable[[], Any], room: Room, *, keep_state: bool) -> None:
+    def __init__(
+        self,
+        factory: Callable[[], Any],
+        room: Room,
+        handed_out: HandedOut,
+        *,
+        keep_state: bool,
+    ) -> None:
+        self._handed_out = handed_out
         self._child = Child(factory, room)
         self.topology, self.may_part, self._start = self._child.opened
         self._room = room
@@ -78,15 +89,17 @@ class HostedEngine:
             BaseException: what the engine raised.
         """
         self._check()
+        self._handed_out.open()
         self._begun = True
         ended, batches = False, self._arriving()
         if ends is not None:
             batches = ending_together(batches, ends, self._start, lambda: self._child.sure)
         try:
             self._child.tell(Record(Kind.START))
-            for batch, _ in batches:
+            for handed, _ in batches:
+                self._handed_out.take(handed.bad)
                 self._taken += 1
-                yield batch
+                yield handed.batch
                 self._check()
             ended = True
         finally:
@@ -130,7 +143,7 @@ class HostedEngine:
                 self._leave(ended=False)
         self._child.end()
 
-    def _arriving(self) -> Iterator[tuple[BatchRows, Position]]:
+    def _arriving(self) -> Iterator[tuple[Handed, Position]]:
         while True:
             # What was handed out before is not referred to here, else its memory were not free.
             self._child.tell(Record(Kind.TAKEN, number=self._taken))
@@ -208,11 +221,14 @@ class HostedEngine:
             )
 
 
-def open_hosted(factory: Callable[[], Any], options: RuntimeOptions) -> HostedEngine | None:
+def open_hosted(
+    factory: Callable[[], Any], source: WorkSource, options: RuntimeOptions
+) -> HostedEngine | None:
     """Open an engine in a child process; None, and a warning, where this one may have none.
 
     Args:
         factory: opens the engine there; cloudpickle must take it.
+        source: of its rows.
         options: say how far it may be ahead.
 
     Raises:
@@ -227,4 +243,5 @@ def open_hosted(factory: Callable[[], Any], options: RuntimeOptions) -> HostedEn
         )
         return None
     room = Room(options.hosted_room(), options.mtp_buffer_bytes)
-    return HostedEngine(factory, room, keep_state=options.mtp_auto_checkpoint)
+    handed_out = HandedOut.of(source, options)
+    return HostedEngine(factory, room, handed_out, keep_state=options.mtp_auto_checkpoint)

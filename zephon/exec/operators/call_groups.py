@@ -41,6 +41,8 @@ class CallGroupsOp(Operator):
     marked. A draw at which nothing stands is merged, if some row is made of it, or dropped.
     """
 
+    sees_groups = True
+
     def __init__(
         self,
         step: physical.CallGroups,

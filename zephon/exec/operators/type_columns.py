@@ -21,6 +21,7 @@ from zephon.errors import DataError, told
 from zephon.exec.morsel import Morsel
 from zephon.exec.operator import Operator, RowError
 from zephon.io.exact_numbers import exactly
+from zephon.io.faults import NULLED, RowFault
 from zephon.io.fields import TEXT, Column, can_hold
 from zephon.io.formats.arrow_columns import (
     converted,
@@ -40,14 +41,18 @@ _ABSENT = object()
 class TypeColumnsOp(Operator):
     """Adds typed columns to those that are there; lets go of whole rows maybe.
 
-    A null, or a row without the field, is a bad row. What rows say of themselves always stays.
+    A null, or a row without the field, is a bad row, but for a text where its dataset says that it
+    is empty or drops its row. What rows say of themselves always stays.
     """
 
     label = "made rows"
 
-    def __init__(self, step: physical.TypeColumns) -> None:
-        """Keep which columns to make."""
+    def __init__(self, step: physical.TypeColumns, null_texts: Sequence[str] = ()) -> None:
+        """Keep which columns to make, and what a null text means, of each component."""
         self._step = step
+        self._null_texts = null_texts
+        self._takes_nulls = any(each != "error" for each in null_texts)
+        self.settles = "drop" in null_texts
 
     def run(self, rows: Morsel) -> Morsel:
         """Return the rows with columns; raises what the first bad row raises."""
@@ -55,23 +60,68 @@ class TypeColumnsOp(Operator):
         arrays = list(rows.columns.columns)
         missing = [column for column in self._step.columns if column.path not in names]
         whole: list[Any] | None = None
+        nulls: set[int] = set()
         for column in missing:
             found = _in_frame(rows.frame, column)
-            if found is not None:
-                arrays.append(_from_frame(found, column))
-                names.append(column.path)
-                continue
             names.append(column.path)
+            if found is not None:
+                if column.kind == "text" and self._takes_nulls and found.null_count:
+                    found = self._taken(rows, found, nulls)
+                arrays.append(_from_frame(found, column))
+                continue
             if rows.payload is None:  # no step gives the field
                 arrays.append(_from_rows([{}] * len(rows.refs), column))
                 continue
             whole = rows.payload.moved() if whole is None else whole  # nothing here changes them
-            arrays.append(_from_rows(whole, column))
+            if column.kind == "text" and self._takes_nulls:
+                arrays.append(_from_rows(self._without_nulls(rows, whole, column, nulls), column))
+            else:
+                arrays.append(_from_rows(whole, column))
         payload = rows.payload
         if payload is not None and not self._step.keep_payload:
             payload = payload.metas_only() if payload.has_metas else None
         columns = pa.RecordBatch.from_arrays(arrays, names=names) if missing else rows.columns
-        return replace(rows, columns=columns, payload=payload)
+        made = replace(rows, columns=columns, payload=payload)
+        return replace(made, faults=dict.fromkeys(nulls, RowFault(NULLED))) if nulls else made
+
+    def _taken(self, rows: Morsel, found: pa.Array, nulls: set[int]) -> pa.Array:
+        """Put "" where a null is no error; note the rows that it drops."""
+        filled = np.zeros(len(found), np.bool_)
+        for row in np.flatnonzero(found.is_null()).tolist():
+            meaning = self._null_texts[int(rows.refs.component[row])]
+            filled[row] = meaning != "error"
+            if meaning == "drop":
+                nulls.add(row)
+        if found.null_count == len(found):
+            found = pa.nulls(len(found), TEXT)
+        elif kind_of_type(found.type) != "text":
+            return found
+        text = found.cast(TEXT)
+        return pc.call_function("if_else", [pa.array(filled), pa.scalar("", TEXT), text])
+
+    def _without_nulls(
+        self, rows: Morsel, whole: list[Any], column: Column, nulls: set[int]
+    ) -> list[Any]:
+        """Do as ``_taken`` for whole rows."""
+        given = list(whole)
+        probe = replace(column, null="drop")
+        for row, value in enumerate(whole):
+            if type(value) is dict and type(value.get(column.path)) is str:
+                continue
+            meaning = self._null_texts[int(rows.refs.component[row])]
+            if meaning != "error" and _is_null(value, probe):
+                given[row] = {column.path: ""}
+                if meaning == "drop":
+                    nulls.add(row)
+        return given
+
+
+def _is_null(row: Any, column: Column) -> bool:
+    try:
+        value_of(row, column)
+    except Exception as exc:  # what else is wrong with it is said when it is read
+        return isinstance(exc, DataError) and str(exc) == NULLED
+    return False
 
 
 def _in_frame(frame: pa.RecordBatch | None, column: Column) -> pa.Array | None:

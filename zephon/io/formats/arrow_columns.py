@@ -18,7 +18,7 @@ from zephon.io.column_types import is_binary, is_text
 from zephon.io.exact_cast import exact_cast, not_utf8
 from zephon.io.exact_numbers import exactly
 from zephon.io.exact_values import shown
-from zephon.io.faults import Faults
+from zephon.io.faults import NULLED, Faults
 from zephon.io.fields import TEXT, Column
 from zephon.io.list_kinds import field_kind
 from zephon.io.offsets import offsets_of
@@ -84,8 +84,8 @@ def converted(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_null(column.type):
-        rows = np.arange(len(column))
-        return empty_column(wanted, len(column)), _faults(rows, wanted, "got null")
+        rows = np.arange(len(column) if wanted.null != "empty" else 0)
+        return empty_column(wanted, len(column)), _nulls(rows, wanted)
     return _text(column, wanted) if wanted.kind == "text" else _lists(column, wanted)
 
 
@@ -127,7 +127,8 @@ def _text(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
     problems: dict[int, str] = {}
     if text.null_count:
         nulls = np.flatnonzero(text.is_null().to_numpy(zero_copy_only=False))
-        problems = dict.fromkeys(nulls.tolist(), _said(wanted, "got null"))
+        if wanted.null != "empty":
+            problems = dict.fromkeys(nulls.tolist(), _null(wanted))
         text = text.fill_null("")
     raw = text.view(pa.large_binary())
     broken = not_utf8(raw)
@@ -189,8 +190,12 @@ def _said(wanted: Column, got: str) -> str:
     return f"{said}; {wanted.remedy('mend or remove the row')}"
 
 
-def _faults(rows: NDArray[np.int64], wanted: Column, got: str) -> Faults:
-    return Faults(rows, [_said(wanted, got)] * len(rows))
+def _null(wanted: Column) -> str:
+    return NULLED if wanted.null == "drop" else _said(wanted, f"got null{wanted.null_allowance}")
+
+
+def _nulls(rows: NDArray[np.int64], wanted: Column) -> Faults:
+    return Faults(rows, [_null(wanted)] * len(rows))
 
 
 def _storage(dtype: pa.DataType) -> pa.DataType:

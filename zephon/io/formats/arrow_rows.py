@@ -13,6 +13,7 @@ from zephon.errors import DataError
 from zephon.io.formats.arrow_values import python_value, python_values, unheld
 from zephon.io.offsets import are_neighbours, indices_of, offsets_of
 from zephon.io.payload import RowSource
+from zephon.io.raw_rows import json_of
 
 
 class TableRows(RowSource):
@@ -50,6 +51,11 @@ class TableRows(RowSource):
             name: self._value(name, column[index], index)
             for name, column in zip(self._names, self._columns, strict=True)
         }
+
+    def raw(self, index: int) -> bytes:
+        """Give one row as JSON; text that is not UTF-8 as bytes."""
+        named = zip(self._names, self._columns, strict=True)
+        return json_of({name: _told(column[index]) for name, column in named})
 
     def rows(self, indices: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Make some rows, many times faster than one at a time; raises as ``row``."""
@@ -119,6 +125,17 @@ class TableRows(RowSource):
     def _located(self, index: int) -> str:
         position = index if self._positions is None else int(self._positions[index])
         return f"{self._place}, row {self._first_row + position}"
+
+
+def _told(scalar: pa.Scalar) -> Any:
+    """Give a value, or what can be told of one that Python does not have."""
+    try:
+        return python_value(scalar)
+    except UnicodeDecodeError:
+        as_buffer = getattr(scalar, "as_buffer", None)
+        return str(scalar.type) if as_buffer is None else as_buffer().to_pybytes()
+    except (ValueError, OverflowError):
+        return f"one of type {scalar.type}"
 
 
 def _picked(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:

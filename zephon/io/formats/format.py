@@ -20,6 +20,7 @@ from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.payload import RowSource
+from zephon.io.raw_rows import RawRow
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
 
@@ -226,6 +227,23 @@ class Format(ABC):
     def reads_forward(self, shards: Shards) -> bool:
         """Say whether any of these files can be read from its front only."""
         return False
+
+    def raw_rows(
+        self, groups: GroupReader, shard: int, group: int, rows: Sequence[int]
+    ) -> list[RawRow]:
+        """Give rows as they lie in the file, for whoever writes down what is wrong with them.
+
+        Args:
+            groups: of this format, made with whole rows.
+            shard: position in the dataset's shards.
+            group: position in the shard's row groups.
+            rows: positions in the row group.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
+        payload = groups.read(shard, group).payload
+        return [RawRow(b"" if payload is None else payload.raw(row)) for row in rows]
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
         """Give the decoded bytes of each row group, shape [groups].

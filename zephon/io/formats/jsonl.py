@@ -41,6 +41,7 @@ from zephon.io.formats.line_layouts import (
 )
 from zephon.io.formats.line_types import found_types, summed
 from zephon.io.marks import FULL, MARK
+from zephon.io.raw_rows import RawRow
 from zephon.io.seen_types import SeenTypes
 from zephon.io.shard import ListedBy, Shard, file_status
 from zephon.io.shards import Shards
@@ -127,6 +128,13 @@ class Jsonl(FileFormat):
         ends = "|".join(re.escape(end) for end in COMPRESSED)
         options = pc.MatchSubstringOptions(f"(?i)({ends})$")
         return pc.call_function("match_substring_regex", [shards.names], options).true_count > 0
+
+    def raw_rows(
+        self, groups: GroupReader, shard: int, group: int, rows: Sequence[int]
+    ) -> list[RawRow]:
+        """Give lines as they are."""
+        lines, _, _ = cast(JsonlGroups, groups).lines(shard, group)
+        return [lines.raw_row(row) for row in rows]
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64]:
         """Give the bytes between the edges of blocks."""

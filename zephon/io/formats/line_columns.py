@@ -56,11 +56,18 @@ class _Text(ColumnReader):
     blank = ""
 
     def __init__(self, column: Column, name: str) -> None:
-        self.field = (str | None, "" if column.missing == "empty" else None)
+        null_is_empty = column.null == "empty"
+        self.field = (str | None, "" if column.missing == "empty" or null_is_empty else None)
+        self._null_is_empty = null_is_empty
         self._get = attrgetter(name)
 
     def values(self, rows: Sequence[Any], refused: list[int]) -> list[Any]:
-        return list(map(self._get, rows))
+        found = list(map(self._get, rows))
+        if self._null_is_empty and None in found:
+            found = ["" if value is None else value for value in found]
+            for row in refused:  # which holds None for another reason
+                found[row] = None
+        return found
 
     def array(self, values: list[Any]) -> pa.Array | None:
         return None if None in values else pa.array(values, TEXT)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from zephon.errors import ShardError
-from zephon.io.faults import Faults
+from zephon.io.faults import NULLED, Faults
 from zephon.io.fields import Column
 from zephon.io.formats.compressed_text import DamageError, codec_of
 from zephon.io.formats.format import (
@@ -66,7 +66,10 @@ class JsonlGroups(GroupReader):
             refused = {row: why for row, why in whole.refusals().items() if row not in said}
             wrong.append((None, refused))
         faults = [
-            Faults.of({row: whole.detail(row, why) for row, why in bad.items()}, column)
+            Faults.of(
+                {r: why if why == NULLED else whole.detail(r, why) for r, why in bad.items()},
+                column,
+            )
             for column, bad in wrong
             if bad
         ]

@@ -17,6 +17,7 @@ from zephon.io.formats.line_blocks import LineBlocks, RowLines
 from zephon.io.formats.line_decoder import all_load, load_line
 from zephon.io.offsets import offsets_of
 from zephon.io.payload import RowSource
+from zephon.io.raw_rows import RawRow
 
 _EXCERPT = 60  # bytes of a bad line in a message
 _OTHER_JSON = "read it with fmt='json', or write one object a line"
@@ -87,6 +88,11 @@ class LineRows(RowSource):
             except DataError as exc:
                 problems[index] = str(exc)
         return problems
+
+    def raw_row(self, index: int) -> RawRow:
+        """Give one line as it stands in the file, and where it stands."""
+        line, byte = self._place.at(int(self._lines.numbers[index]), int(self._lines.starts[index]))
+        return RawRow(self._line(index), line, byte)
 
     def place(self, index: int) -> str:
         """Say where one row lies."""
@@ -175,10 +181,14 @@ class Place:
         number = row + int(self._blocks.first_rows[self._group])
         return f"dataset {self._dataset!r}, shard {self._shard!r}, row {number}"
 
+    def at(self, line: int, byte: int) -> tuple[int, int]:
+        """Give a line, counted from 1, and a byte of the whole text."""
+        first = int(self._blocks.first_lines[self._group]), int(self._blocks.offsets[self._group])
+        return first[0] + line + 1, first[1] + byte
+
     def detail(self, text: bytes, line: int, byte: int, problem: str) -> str:
         """Say where a line is and what is wrong with it."""
-        line += int(self._blocks.first_lines[self._group]) + 1
-        byte += int(self._blocks.offsets[self._group])
+        line, byte = self.at(line, byte)
         excerpt = text[:_EXCERPT].decode("utf-8", "replace")
         return (
             f" (line {line}, byte {byte}): {problem}; the line begins {excerpt!r}; "

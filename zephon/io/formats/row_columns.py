@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from zephon.errors import DataError
 from zephon.io.exact_values import checked_column, exact_column
-from zephon.io.faults import Faults
+from zephon.io.faults import NULLED, Faults
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats.arrow_columns import number_lists
 from zephon.io.offsets import offsets_of
@@ -70,7 +70,8 @@ def _fill(values: list[Any], rows: Sequence[Any], column: Column, problems: dict
         try:
             values[index] = value_of(row, column)
         except DataError as exc:
-            problems[index] = f": {exc}; {_remedy(row, column)}"
+            why = str(exc)
+            problems[index] = why if why == NULLED else f": {why}; {_remedy(row, column)}"
         except Exception as exc:  # the row is an object of the user's, whose own code may fail
             reason = f"{type(exc).__name__}: {exc}"
             problems[index] = f": field {column.path!r} raised {reason}; mend the row"

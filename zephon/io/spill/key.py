@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from zephon.expressions import RowFilter
 from zephon.io.fields import Column
 
-CONTENT_VERSION = 3
+CONTENT_VERSION = 4
 """Raised whenever the same file would decode to other columns, faults or messages."""
 
 
@@ -87,7 +87,10 @@ class GroupKey:
         """
         if self._text is None:
             identity, group, first_row, rows, columns, dataset, _ = self._fields
-            named = [[c.path, c.kind, c.missing, c.without, c.named, *_values(c)] for c in columns]
+            named = [
+                [c.path, c.kind, c.missing, c.null, c.without, c.named, *_values(c)]
+                for c in columns
+            ]
             parts = [CONTENT_VERSION, identity, _stamp(identity), group, first_row, rows, named]
             parts.append(dataset)
             self._text = json.dumps(parts, default=int).encode()
