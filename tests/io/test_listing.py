@@ -43,7 +43,7 @@ def test_only_data_is_read_and_the_rest_is_listed_with_its_reason(listed):
         "lang=en: a directory; only direct children are read",
         "notes.md: not data",
         "x.crc: a checksum",
-        "z.json: not JSON lines by its name; fmt='jsonl' reads it if it holds one object a line",
+        "z.json: JSON; fmt='json' reads it, or fmt='jsonl' if each line is an object",
         "z.vortex: Vortex is not read yet",
     )
 

@@ -7,7 +7,7 @@ import pytest
 from tests.odd_files.table import odd
 from tests.written import lines, pipeline
 from zephon import Dataset
-from zephon.errors import DataError, ShardError
+from zephon.errors import DataError, DatasetError, ShardError
 
 
 def rows_of(folder, **how):
@@ -77,3 +77,34 @@ def test_csv_ragged_records(tmp_path):
     assert next(records).payload == {"a": "1", "b": "2"}
     with pytest.raises(DataError, match=r"row 1 .byte 8.: a record must have 2 fields"):
         next(records)
+
+
+@odd(
+    "Other formats",
+    "a `.json` array, or indented objects",
+    'it is read with `fmt="json"`, element by element; a bad element is one bad row',
+)
+def test_a_json_array(tmp_path):
+    (tmp_path / "a.json").write_text('[\n {"text": "one"},\n {"text": "two"}\n]')
+    with pytest.raises(DatasetError, match="fmt='json'"):
+        rows_of(tmp_path)
+    assert rows_of(tmp_path, fmt="json") == [{"text": "one"}, {"text": "two"}]
+
+
+@odd("Other formats", "JSON lines in `.json` files", 'they are read with `fmt="jsonl"`')
+def test_json_lines_in_json_files(tmp_path):
+    (tmp_path / "a.json").write_text('{"text": "one"}\n{"text": "two"}\n')
+    assert rows_of(tmp_path, fmt="jsonl") == [{"text": "one"}, {"text": "two"}]
+
+
+@odd(
+    "Other formats",
+    "plain text",
+    'with `fmt="text"` a file is a document, or what lies between two separators',
+)
+def test_plain_text(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\r\n\r\ntwo\n\n\n\nthree")
+    assert rows_of(tmp_path, fmt="text") == [{"text": "one\r\n\r\ntwo\n\n\n\nthree"}]
+    options = {"separator": "\n\n"}
+    found = rows_of(tmp_path, fmt="text", format_options=options)
+    assert found == [{"text": "one\r\n\r\ntwo"}, {"text": "three"}]

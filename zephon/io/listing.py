@@ -30,7 +30,7 @@ _NOT_YET = {
     ".lance": "Lance is not read yet",
     ".mds": "MDS is not read yet",
     ".mds.zstd": "MDS is not read yet",
-    ".json": "not JSON lines by its name; fmt='jsonl' reads it if it holds one object a line",
+    ".json": "JSON; fmt='json' reads it, or fmt='jsonl' if each line is an object",
 }
 
 

@@ -1,8 +1,10 @@
+import gzip
 import pickle
 from types import MappingProxyType
 
 import pytest
 
+from tests.written import pipeline
 from zephon.errors import DatasetError, PlanError
 from zephon.io import Dataset
 from zephon.io.formats import FORMATS, register
@@ -20,8 +22,9 @@ class Words(Jsonl):
 @pytest.fixture(autouse=True)
 def forgotten():
     yield
-    FORMATS.pop("words", None)
-    FILE_FORMATS.pop("words", None)
+    for kind in ("words", "srt"):
+        FORMATS.pop(kind, None)
+        FILE_FORMATS.pop(kind, None)
 
 
 @pytest.fixture
@@ -103,3 +106,21 @@ def test_formats_that_cannot_be(changes, message):
 def test_what_is_no_format():
     with pytest.raises(PlanError, match=r"an instance .*got <class .*Words.*pass MyFormat\(\)"):
         register(Words)
+
+
+SUBTITLES = "1\n00:01 --> 00:02\nHello\nyou\n\n\n2\n00:03 --> 00:04\nBye"
+
+
+@pytest.mark.parametrize("runner", ["inline", "process"])
+def test_the_readers_own_format_of_the_readme(tmp_path, runner):
+    from tests import subtitles  # registers it
+
+    register(subtitles.Subtitles())
+    (tmp_path / "a.srt").write_text(SUBTITLES)
+    (tmp_path / "b.srt.gz").write_bytes(gzip.compress(SUBTITLES.encode()))
+    dataset = Dataset.from_path("films", tmp_path)
+    rows = pipeline(dataset).options(runner=runner)
+    assert [record.payload for record in rows] == 2 * [
+        {"number": 1, "begin": "00:01", "end": "00:02", "text": "Hello\nyou"},
+        {"number": 2, "begin": "00:03", "end": "00:04", "text": "Bye"},
+    ]

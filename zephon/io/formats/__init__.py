@@ -15,10 +15,12 @@ from zephon.io.formats.arrow_ipc import Arrow
 from zephon.io.formats.block_format import BlockFormat, RecordFormat
 from zephon.io.formats.blocks import Block, Decoded, Problem
 from zephon.io.formats.csv import Csv, Tsv
+from zephon.io.formats.json_file import JsonFile
 from zephon.io.formats.jsonl import Jsonl
 from zephon.io.formats.memory import Memory
 from zephon.io.formats.parquet import Parquet
 from zephon.io.formats.registering import register, registered
+from zephon.io.formats.text import Text
 
 __all__ = [
     "FORMATS",
@@ -37,4 +39,6 @@ FORMATS = registered(
     Arrow(),
     Csv(),
     Tsv(),
+    JsonFile(),
+    Text(),
 )

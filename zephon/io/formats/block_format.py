@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import io
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -248,30 +248,52 @@ class RecordFormat(BlockFormat):
 
     def split(self, file: BinaryIO, facts: dict[str, Any]) -> Iterator[Block]:
         """Take as many records as fill a block."""
-        start, rows = 0, 0
-        for begin, end in self.records(file):
-            if rows and end - start > BLOCK_BYTES:
-                yield Block(start, rows)
-                rows = 0
-            if not rows:
-                start = begin
-            rows += 1
-        if rows:
-            yield Block(start, rows)
+        return blocks_of_records(self.records(file))
 
     def decode(self, text: bytes, facts: Mapping[str, Any]) -> Decoded:
         """Make a row of each record."""
-        rows: list[Any] = []
-        bad: dict[int, Problem] = {}
-        for begin, end in self.records(io.BytesIO(text)):
-            record = text[begin:end]
-            try:
-                rows.append(self.row(record))
-            except Exception as exc:
-                why = str(exc) if isinstance(exc, DataError) else f"a record raised {told(exc)}"
-                bad[len(rows)] = Problem(why, begin, record)
-                rows.append(None)
-        return Decoded(rows, bad)
+        return decoded_records(text, self.records(io.BytesIO(text)), self.row)
+
+
+def blocks_of_records(spans: Iterable[tuple[int, int]]) -> Iterator[Block]:
+    """Take as many records as fill a block.
+
+    Args:
+        spans: where records lie, front to back, as [start, stop) in bytes.
+    """
+    start, rows = 0, 0
+    for begin, end in spans:
+        if rows and end - start > BLOCK_BYTES:
+            yield Block(start, rows)
+            rows = 0
+        if not rows:
+            start = begin
+        rows += 1
+    if rows:
+        yield Block(start, rows)
+
+
+def decoded_records(
+    text: bytes, spans: Iterable[tuple[int, int]], row: Callable[[bytes], Any]
+) -> Decoded:
+    """Make a row of each record; one for which that raises is bad.
+
+    Args:
+        text: of a block.
+        spans: where its records lie.
+        row: makes one.
+    """
+    rows: list[Any] = []
+    bad: dict[int, Problem] = {}
+    for begin, end in spans:
+        record = text[begin:end]
+        try:
+            rows.append(row(record))
+        except Exception as exc:  # a format may be of the user's, and so is what its code raises
+            why = str(exc) if isinstance(exc, DataError) else f"a record raised {told(exc)}"
+            bad[len(rows)] = Problem(why, begin, record)
+            rows.append(None)
+    return Decoded(rows, bad)
 
 
 class _Unread(io.RawIOBase):
