@@ -34,6 +34,7 @@ class Fault:
 
     status: to answer with, instead of what was asked for.
     cut: bytes of the body after which the connection ends.
+    slow: seconds between the tenths of the body.
     wait: seconds before anything is sent.
     times: how often.
     """
@@ -44,6 +45,7 @@ class Fault:
     body: str = ""
     cut: int | None = None
     wait: float = 0.0
+    slow: float = 0.0
     times: int = 1
 
 
@@ -125,12 +127,18 @@ class ServedStore:
             return self._refuse(start, "403 Forbidden", "AccessDenied")
         if self.page is not None and "list-type" in environ["QUERY_STRING"]:
             environ["QUERY_STRING"] += f"&max-keys={self.page}"
-        if fault is None or fault.cut is None:
+        if fault is None or (fault.cut is None and not fault.slow):
             return self._moto(environ, start)
         told = {}
         body = b"".join(self._moto(environ, lambda *answer: told.update(answer=answer)))
         start(*told["answer"][:2])
-        return [body[: fault.cut]]
+        return self._slowly(body, fault.slow) if fault.slow else [body[: fault.cut]]
+
+    def _slowly(self, body, seconds):
+        tenth = -(-len(body) // 10)
+        for at in range(0, len(body), tenth):
+            time.sleep(seconds)
+            yield body[at : at + tenth]
 
     def _fault(self, line):
         with self._lock:

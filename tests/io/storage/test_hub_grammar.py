@@ -53,7 +53,7 @@ def test_each_form_is_read_and_told_again(url, wanted):
         ("hf://a/b/c/d/train", "3 parts follow the repository, and it is a config and a split"),
         ('hf://a/b@"v1/train', "the revision has no closing quote"),
         ("hf://a/b@v 1/train", "has signs that need quotes; write 'hf://a/b@\"v 1\"/train'"),
-        ("hf://a/b@release/2024-01/en/train", "3 parts follow the repository"),
+        ("hf://a/b@release/2024-01/en/train", "a revision with slashes stands in double quotes"),
         ("hf://a//train", "a part is empty"),
         ('hf://a/b@"v1"x/train', "what stands in the quotes, or after them, is no revision"),
         ('hf://a/b@""/train', "what stands in the quotes, or after them, is no revision"),

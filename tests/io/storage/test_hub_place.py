@@ -206,6 +206,18 @@ def test_many_workers_list_nothing_again_and_wait_when_they_are_told_to(hub, con
     assert len(hub.paths("/resolve/")) == 64 + 20
 
 
+def test_a_process_that_was_forked_reads(hub, large):
+    (file,) = large.listed().files
+    assert large.read(file, [(0, 5)]) == [LARGE[:5]]
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(7 if large.read(file, [(3, 9)]) == [LARGE[3:9]] else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
 def test_a_name_below_the_root_lists_what_lies_there(hub, large):
     assert large.listed("a").files == large.listed().files
     with pytest.raises(FileNotFoundError, match="no file of the split lies in 'c'"):

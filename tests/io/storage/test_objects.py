@@ -141,6 +141,15 @@ def test_a_fault_that_passes_is_not_seen(store, kind, fault):
     assert here.read(file, [(0, file.size)]) == [b"100%.jsonl"]
 
 
+def test_a_slow_line_is_none_that_stalls(store, kind):
+    content = os.urandom(100_000)
+    here, file = fresh(store, kind, "slow", content)
+    store.log.clear()
+    store.fail("/slow", slow=0.15)
+    assert here.read(file, [(0, file.size)]) == [content]
+    assert len(reads(store)) == 1
+
+
 @pytest.mark.parametrize(
     ("fault", "told"),
     [

@@ -95,7 +95,7 @@ class HubClient:
         except NoEntryError:
             raise DatasetNotFoundError(
                 f"{what}: there is no such revision; name a branch, a tag or a commit of "
-                f"{self.page}"
+                f"{self.page}, in double quotes if it has slashes"
             ) from None
         if not isinstance(found.get("sha"), str):
             raise StorageError(f"{what}: the hub tells no commit; is {self.endpoint} a hub?")

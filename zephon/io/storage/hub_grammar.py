@@ -95,9 +95,9 @@ def parse_hub_url(url: str) -> HubUrl:
     if _FILE.search(inside[-1]):
         raise _wrong(url, f"a file is no split, and {'/'.join(inside)!r} is one", train)
     if len(inside) > 2:
+        many = f"{len(inside)} parts follow the repository, and it is a config and a split at most"
         raise _wrong(
-            url,
-            f"{len(inside)} parts follow the repository, and it is a config and a split at most",
+            url, f"{many}; a revision with slashes stands in double quotes" if at else many
         )
     config = inside[0] if len(inside) == 2 else None
     return HubUrl(

@@ -81,7 +81,9 @@ def open_store(
     found = dict(options)
     opening = {"s3": _s3, "gcs": _gcs, "azure": _azure}[place.kind]
     client: dict[str, Any] = {
-        "timeout": timedelta(seconds=patience.stall),
+        # A slow line is none that stalls: the whole of a request may take longer.
+        "read_timeout": timedelta(seconds=patience.stall),
+        "timeout": timedelta(seconds=10 * patience.stall),
         "connect_timeout": timedelta(seconds=min(10.0, patience.stall)),
     }
     if _said(found.pop("allow_http", os.environ.get("AWS_ALLOW_HTTP", ""))):
