@@ -56,6 +56,14 @@ def test_plain_http_has_to_be_allowed(aws, monkeypatch):
     assert "allow_http" not in opened("s3://bucket", allow_http=False).store.client_options
 
 
+def test_plain_http_is_allowed_by_each_clouds_own_name(monkeypatch):
+    for url, name in (("gs://bucket", "GOOGLE"), ("az://box", "AZURE")):
+        options = {"skip_signature": True} | ({"account_name": "ours"} if url[0] == "a" else {})
+        assert "allow_http" not in opened(url, **options).store.client_options
+        monkeypatch.setenv(f"{name}_ALLOW_HTTP", "true")
+        assert opened(url, **options).store.client_options["allow_http"]
+
+
 @pytest.mark.parametrize(("said", "pays"), [("1", True), ("other,bucket", True), ("other", False)])
 def test_who_asks_may_pay(aws, monkeypatch, said, pays):
     monkeypatch.setenv("ZEPHON_AWS_REQUESTER_PAYS", said)

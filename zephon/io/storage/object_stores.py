@@ -29,6 +29,11 @@ OPEN_OPTIONS = frozenset(
 
 _GOOGLE = "https://storage.googleapis.com"
 _AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE")
+_PLAIN = {
+    "s3": ("AWS_ALLOW_HTTP",),
+    "gcs": ("AWS_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP"),
+    "azure": ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP"),
+}
 _AWS_ENDPOINTS = ("S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _AZURE_NAMES = {  # of Azure's own tools, which obstore does not look at
     "account_name": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
@@ -86,7 +91,7 @@ def open_store(
         "timeout": timedelta(seconds=10 * patience.stall),
         "connect_timeout": timedelta(seconds=min(10.0, patience.stall)),
     }
-    if _said(found.pop("allow_http", os.environ.get("AWS_ALLOW_HTTP", ""))):
+    if _said(found.pop("allow_http", _first(_PLAIN[place.kind]))):
         client["allow_http"] = True
     retry = {
         "max_retries": patience.attempts - 1,
