@@ -4,6 +4,7 @@ import io
 import os
 import pickle
 import sys
+import traceback
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,6 +18,7 @@ from zephon.errors import (
     ShardError,
     StorageError,
 )
+from zephon.io.storage import object_reader
 from zephon.io.storage.objects import ObjectPlace
 from zephon.io.storage.patience import Patience
 from zephon.io.storage.ranges import LONGEST
@@ -272,17 +274,63 @@ def test_a_pickled_place_reads_with_what_its_process_has(store, kind, monkeypatc
         assert again.listed() == here.listed()
 
 
-def test_a_process_that_was_forked_is_refused_and_does_not_hang(store):
-    here = place(store, "s3")
-    here.listed()
+def in_a_fork(act):
+    """Say whether something is true in a process that is forked from this one."""
     child = os.fork()
     if child == 0:
         try:
-            place(store, "s3").listed()
-        except ForkedError as error:
-            os._exit(7 if "multiprocessing_context='spawn'" in str(error) else 1)
-        os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            os._exit(7 if act() else 1)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_process_that_was_forked_reads_by_another(store):
+    content = os.urandom(5 * LONGEST // 4)
+    here, file = fresh(store, "s3", "forked", content)
+    listed = here.listed()
+
+    def reads_alike():
+        out = io.BytesIO()
+        here.fetch(file, out)
+        return (
+            here.listed() == listed
+            and here.read(file, [(5, 50), (7, 7)]) == [content[5:50], b""]
+            and out.getvalue() == content
+        )
+
+    def is_told_what_is_wrong():
+        store.put("s3-forked/forked", b"replaced")
+        with pytest.raises(ShardError, match="of another version"):
+            here.read(file, [(0, 3)])
+        with pytest.raises(DatasetNotFoundError, match="nothing lies there"):
+            place(store, "s3", "nowhere").listed()
+        return True
+
+    def is_told_when_the_other_ends():
+        assert here.listed() == listed
+        object_reader._reader._process.kill()
+        try:
+            here.listed()
+        except StorageError as error:
+            assert "for this forked one has ended (exit code -9)" in str(error)
+        return here.listed() == listed
+
+    assert in_a_fork(reads_alike)
+    assert in_a_fork(is_told_when_the_other_ends)
+    assert in_a_fork(is_told_what_is_wrong)
+
+
+def test_one_whose_credentials_cannot_go_elsewhere_is_refused_and_does_not_hang(store):
+    place(store, "gs").listed()
+
+    def is_refused():
+        with pytest.raises(ForkedError, match="multiprocessing_context='spawn'"):
+            place(store, "gs").listed()
+        return True
+
+    assert in_a_fork(is_refused)
 
 
 def test_without_the_extra_its_name_is_told(store, monkeypatch):

@@ -12,6 +12,11 @@ from zephon.errors import ForkedError
 _used = _lost = False
 
 
+def obstore_is_lost() -> bool:
+    """Say whether obstore cannot be used in this process."""
+    return _lost
+
+
 def obstore_needed(what: str) -> None:
     """Say that obstore is going to be used.
 

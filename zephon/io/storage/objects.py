@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import astuple
 from itertools import accumulate
 from typing import Any, BinaryIO, TypeVar
 
 from zephon.errors import DatasetNotFoundError, ShardError, ZephonError
-from zephon.io.storage.forked import obstore_needed
+from zephon.io.storage.forked import obstore_is_lost, obstore_needed
 from zephon.io.storage.object_faults import changed, error_of, fault_of, may_pass
+from zephon.io.storage.object_reader import Response, ask_elsewhere, listed_of, request_of
 from zephon.io.storage.object_stores import OPEN_OPTIONS, OpenedStore, open_store
 from zephon.io.storage.object_urls import bare, parse
 from zephon.io.storage.patience import PassingFault, Patience, patiently
@@ -71,6 +73,8 @@ class ObjectPlace(Place):
     def listed(self, folder: str = "", *, deep: bool = False) -> Listed:
         """List a folder; see ``Place``."""
         folder = folder.strip("/")
+        if self._is_elsewhere():
+            return listed_of(self._elsewhere("listed", folder=folder, deep=deep))
         what = f"{self._url}/{folder}".rstrip("/")
         files, folders = self._asked(
             what, lambda: self._deep(folder) if deep else self._flat(folder), listing=True
@@ -94,6 +98,8 @@ class ObjectPlace(Place):
 
     def read(self, file: StoredFile, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Read ranges; see ``Place``."""
+        if self._is_elsewhere():
+            return self._elsewhere("read", file=astuple(file), ranges=list(ranges)).parts
         what = f"{self._url}/{file.name}"
         return read_ranges(
             ranges, file.size, what, lambda start, stop: self._part(file, start, stop)
@@ -111,12 +117,25 @@ class ObjectPlace(Place):
             if told is not None:
                 told(len(part))
         if file.size == 0:
-            self._head(file)
+            self.head(file)
+
+    def head(self, file: StoredFile) -> None:
+        """Make sure that a file is there, and of its version; raises as ``read`` does."""
+        if self._is_elsewhere():
+            self._elsewhere("head", file=astuple(file))
+            return
+        what = f"{self._url}/{file.name}"
+        self._asked(what, lambda: _check(what, file, self._store().head(file.name)), listing=False)
 
     def _parts(self, file: StoredFile) -> Iterator[bytes]:
         starts = range(0, file.size, LONGEST)
         if len(starts) == 1:
-            yield self._part(file, 0, file.size)
+            yield from self.read(file, [(0, file.size)])
+            return
+        if self._is_elsewhere():
+            for start in range(0, file.size, _PARTS_AHEAD * LONGEST):
+                stop = min(start + _PARTS_AHEAD * LONGEST, file.size)
+                yield from self.read(file, [(start, stop)])
             return
         with ThreadPoolExecutor(_PARTS_AHEAD, "zephon-fetch") as pool:
             under_way: list[Future[bytes]] = []
@@ -147,10 +166,6 @@ class ObjectPlace(Place):
             return came
 
         return self._asked(what, ask, listing=False)
-
-    def _head(self, file: StoredFile) -> None:
-        what = f"{self._url}/{file.name}"
-        self._asked(what, lambda: _check(what, file, self._store().head(file.name)), listing=False)
 
     def _deep(self, folder: str) -> tuple[list[Any], list[str]]:
         return [each for page in self._store().list(folder or None) for each in page], []
@@ -188,6 +203,13 @@ class ObjectPlace(Place):
                 raise error_of(error, what, told, listing=listing) from None
 
         return patiently(what, self._patience, attempt)
+
+    def _is_elsewhere(self) -> bool:
+        """Say whether to ask another process; a function that gives credentials stays here."""
+        return obstore_is_lost() and "credential_provider" not in self._options
+
+    def _elsewhere(self, act: str, **more: Any) -> Response:
+        return ask_elsewhere(request_of(act, self._url, self._options, self._patience, **more))
 
     def _store(self) -> Any:
         obstore_needed(f"{self._url!r}")
