@@ -24,8 +24,8 @@ def _at_once(monkeypatch):
 def shown(out, seen=True):
     shows = DownloadProgress(out)
     with shows.waiting(seen):
-        with shows.fetching(3 << 20) as moved, shows.fetching(1 << 20):
-            moved(1 << 20)
+        with shows.fetching(3_000_000) as moved, shows.fetching(1_000_000):
+            moved(1_000_000)
         with shows.fetching(10) as moved:
             moved(10)
     with shows.fetching(10) as moved:
@@ -35,8 +35,8 @@ def shown(out, seen=True):
 
 def test_a_terminal_gets_one_line_that_goes(monkeypatch):
     text = shown(Terminal())
-    assert "\rfetching shards: 0 done, 2 under way (1.0 MiB of 4.0 MiB), " in text
-    assert "\rfetching shards: 2 done, 1 under way (10 bytes of 10 bytes), " in text
+    assert "\rfetching shards: 0 done, 2 under way (1 MB of 4 MB), " in text
+    assert "\rfetching shards: 2 done, 1 under way (10 B of 10 B), " in text
     assert text.endswith("\r\x1b[K")
     assert text.count("\r") == 3
     assert "\n" not in text

@@ -165,10 +165,12 @@ def test_what_a_dead_process_began_goes_and_a_living_one_s_counts(tmp_path, sour
 def test_counting_is_not_done_for_each_of_many_small_shards(tmp_path, source, monkeypatch):
     calls = []
     monkeypatch.setattr(room_module, "count", lambda root: calls.append(root) or count(root))
-    with opened(tmp_path / "cache", limit_bytes=1 << 40, max_slack_bytes=64 << 20) as cache:
-        for file in source.files():
-            cache.hold("prose", source, file).close()
-    assert len(calls) == 1
+    for number, more in enumerate(({"limit_bytes": 1 << 30}, {"max_slack_bytes": 64 << 20})):
+        given = {"limit_bytes": 10_000_000, "min_slack_bytes": 5_000_000, **more}
+        with opened(tmp_path / f"cache{number}", **given) as cache:
+            for file in source.files():
+                cache.hold("prose", source, file).close()
+    assert len(calls) == 2  # each once
 
 
 def test_other_processes_shards_count(tmp_path, source):

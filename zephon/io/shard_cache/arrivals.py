@@ -18,6 +18,7 @@ from zephon.io.shard_cache.room import Room
 from zephon.io.shard_cache.root import dataset_folder
 from zephon.io.shard_cache.settings import CacheSettings
 
+_PATIENCE = 1.5  # places give up after the time-out itself, and say more
 _numbers = itertools.count()  # of parts: two of one process never have one name
 
 
@@ -78,7 +79,7 @@ class Arrivals:
             flight = self._flights.get(shard.path)
             if flight is not None:
                 return flight
-            flight = Flight(source.label, self._settings.timeout_s)
+            flight = Flight(source.label, _PATIENCE * self._settings.timeout_s)
             self._flights[shard.path] = flight
         flight.start(
             lambda: self._fly(flight, shard, source, must=must),

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from zephon.io.progress import size_text
+
 _FIRST_SECONDS, _PAUSE_SECONDS = 0.5, 0.1
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 class DownloadProgress:
@@ -94,7 +95,7 @@ class DownloadProgress:
         rate = (self._bytes - self._bytes_before) / (now - self._since)
         self._write(
             f"\rfetching shards: {self._done:,} done, {len(self._coming)} under way "
-            f"({_size(min(came, size))} of {_size(size)}), {_size(rate)}/s\x1b[K"
+            f"({size_text(min(came, size))} of {size_text(size)}), {size_text(int(rate))}/s\x1b[K"
         )
 
     def _seen(self) -> bool:
@@ -109,16 +110,3 @@ class DownloadProgress:
             out.flush()
         except (OSError, ValueError):  # a terminal that has gone is no reason to stop
             self._waiting = min(self._waiting, 0)
-
-
-def _size(count: float) -> str:
-    """Write a number of bytes for people.
-
-    >>> _size(512), _size(3 << 20)
-    ('512 bytes', '3.0 MiB')
-    """
-    unit = 0
-    while count >= 1024 and unit < len(_UNITS) - 1:
-        count /= 1024
-        unit += 1
-    return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count:.0f} bytes"

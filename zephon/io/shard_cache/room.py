@@ -29,6 +29,7 @@ from zephon.io.shard_cache.users import held_keys, living
 _STALE_SECONDS = 5.0  # of the word that a shard goes: removing takes milliseconds
 _MOST_WAIT_SECONDS = 2.0
 _LOOKED_SECONDS = 0.25  # who removes looks anew after so long; far less than holders wait
+_UNSEEN_SHARE = 8
 _ROUNDS = 4
 _LEAST_HEADROOM = 20  # one part in so many of the disk
 
@@ -88,8 +89,7 @@ class Room:
                 excess = self._used - self._limit
                 if excess > 0:
                     self._used -= self._remove(counted.shards, excess + self._slack)
-                users = max(len(living(self._users)), 1)
-                self._unseen_share = self._slack // (2 * users)
+                self._unseen_share = self._share(max(len(living(self._users)), 1))
             if self._used <= self._limit or must:
                 return True
             self._used -= size
@@ -133,6 +133,15 @@ class Room:
                 Path(path).unlink(missing_ok=True)
                 return
             time.sleep(0.001)
+
+    def _share(self, users: int) -> int:
+        """Say how many bytes may come here before counting again, while others do likewise.
+
+        A part of what is left to the limit: however many processes join one after another, their
+        parts are less than all of it, up to some thousand. Or of the slack, where that is more.
+        """
+        left = max((self._limit or 0) - self._used, 0)
+        return max(left // (_UNSEEN_SHARE * users), self._slack // (2 * users))
 
     def _remove(self, shards: Sequence[Kept], excess: int) -> int:
         """Remove shards until so many bytes are gone, or only held ones are left."""
