@@ -254,6 +254,7 @@ def _may_pass(exc: BaseException | None) -> bool:
 
 
 def _in_child() -> None:
+    ShardCache._open_lock = threading.Lock()  # a thread of the parent may have had it
     for cache in list(_ALL):
         cache._end.detach()
         cache._holds.forget()
