@@ -46,6 +46,19 @@ def test_quotes_line_ends_blank_lines_and_a_mark(tmp_path, end):
     ]
 
 
+def test_a_mark_within_the_file_is_part_of_its_value(tmp_path):
+    long = "y" * 30_000  # several blocks begin with a mark
+    text = "\ufeffa,b\n\ufeffx,1\n" + f"\ufeff{long},2\n" * 100
+    rows = rows_of(opened(tmp_path, text))
+    assert rows == [{"a": "\ufeffx", "b": "1"}] + [{"a": "\ufeff" + long, "b": "2"}] * 100
+
+
+def test_a_lone_carriage_return_moves_no_row(tmp_path):
+    dataset = opened(tmp_path, 'a\nx\ry\n\r\r\nz\n"p\rq"\n', on_error="skip")
+    with pytest.warns(RuntimeWarning, match="2 skipped"):
+        assert rows_of(dataset) == [{"a": "z"}, {"a": "p\rq"}]
+
+
 @pytest.mark.parametrize("piece", [3, 7, 64])
 @pytest.mark.parametrize("seed", range(12))
 def test_rows_are_those_of_python(tmp_path, monkeypatch, seed, piece):

@@ -1,4 +1,5 @@
 import gzip
+import random
 
 import pytest
 
@@ -34,6 +35,17 @@ def test_documents_between_separators(tmp_path, monkeypatch, piece):
     text = b"\xef\xbb\xbfone\ntwo\n\nthree\n\n\n\n \n\nfour"
     assert texts(opened(tmp_path, text, separator="\n\n")) == ["one\ntwo", "three", "four"]
     assert texts(opened(tmp_path, text, separator="\n")) == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize("separator", ["\n\n", "aba", "\n"])
+@pytest.mark.parametrize("piece", [1, 2, 3, 7])
+def test_documents_are_those_of_split_wherever_pieces_end(tmp_path, monkeypatch, piece, separator):
+    monkeypatch.setattr(text_format, "BLOCK_BYTES", piece)
+    draw = random.Random(piece)
+    for _ in range(20):
+        text = "".join(draw.choices(["\n", "\n\n", "x", "aba", "ba", " "], k=40))
+        wanted = [each for each in text.split(separator) if each.strip()]
+        assert texts(opened(tmp_path, text.encode(), separator=separator)) == wanted
 
 
 def test_text_that_is_not_utf8_is_a_bad_row(tmp_path, read, text):

@@ -141,6 +141,10 @@ class Csv(TableFormat):
 
         if not rows:
             return [pa.array([], TEXT) for _ in names]
+        if text.count(b"\r") > text.count(b"\r\n"):
+            return None  # Arrow ends a record at each of the others, where no quotes enclose it
+        if text.startswith(BYTE_ORDER_MARK):
+            text = BYTE_ORDER_MARK + text  # Arrow drops one, and this one is a value's
         try:
             table = arrow_csv.read_csv(
                 io.BytesIO(text),

@@ -53,20 +53,20 @@ class Text(TableFormat):
             if head[place:] or file.read(1):  # the rest need not be read to count it
                 yield Block(place, 1)
             return
-        rest = head[place:]
+        rest, looked_at = bytearray(head[place:]), 0
         while piece := file.read(BLOCK_BYTES):
-            text = rest + piece
-            stop = text.rfind(separator) + len(separator)
-            if stop < len(separator):
-                rest = text
+            rest += piece
+            if rest.find(separator, looked_at) < 0:
+                looked_at = max(0, len(rest) - len(separator) + 1)
                 continue
-            rows = len(self._documents(text[:stop]))
+            *documents, last = rest.split(separator)
+            rows = sum(1 for each in documents if each.strip())
             if rows:
                 yield Block(place, rows)
-            place, rest = place + stop, text[stop:]
-        rows = len(self._documents(rest))
-        if rows:
-            yield Block(place, rows)
+            # Not from the back: in "\n\n\n" that would be another one, and no longer split's.
+            place, rest, looked_at = place + len(rest) - len(last), last, 0
+        if rest.strip():
+            yield Block(place, 1)
 
     def decode(self, text: bytes, facts: Mapping[str, Any]) -> Decoded:
         """Make a row of each document; who reads one looks whether it is UTF-8."""
