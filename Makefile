@@ -45,7 +45,7 @@ soak: .venv/installed
 	$(SETTINGS) $(BIN)/pytest -n $(CORES) --dist worksteal \
 		--kills $(KILLS) --resizes $(RESIZES) --programs $(PROGRAMS) --fuzz $(FUZZ) \
 		tests/cases/test_kills.py tests/cases/test_cache_kills.py tests/cases/test_resizes.py \
-		tests/properties/test_programs.py tests/properties/test_damaged_files.py \
+		tests/properties/test_programs.py \
 		tests/properties/test_damaged_lines.py tests/properties/test_damaged_parquet.py
 
 bench: .venv/installed-bench $(PEER)/installed
