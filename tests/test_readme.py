@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.odd_files.table import table
 from zephon import Dataset, Pipeline, StaticMixtureWorkSource, cli
 from zephon.demo.material import make_code, make_prose, modules
 from zephon.demo.tokenizer import train
@@ -88,6 +89,11 @@ def test_the_toml_recipe_is_the_calls_that_it_mirrors(
 def adjacent(block: Block, following: Block) -> bool:
     """Tell whether no more than an empty line stands between two blocks."""
     return following.line - (block.line + block.text.count("\n") + 2) <= 1
+
+
+def test_the_table_of_odd_files_is_that_of_their_tests() -> None:
+    section = README.split("\n### What happens when my file has …\n")[1].split("\n## ")[0]
+    assert table() in section, "make it anew: python -m tests.odd_files.table"
 
 
 def test_every_path_it_names_exists() -> None:
