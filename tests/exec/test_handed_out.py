@@ -37,7 +37,7 @@ def tokens(batches):
 
 
 def written(root):
-    return sorted(int(path.stem) for path in root.rglob("*") if path.is_file())
+    return sorted(int(path.stem) for path in root.rglob("*.jsonl"))
 
 
 @quiet
@@ -155,6 +155,6 @@ def test_killed_processes_and_others_beside_them_write_each_row_once(tmp_path, t
     both = [start() for _ in range(2)]
     found = [process.communicate()[0] for process in both]
     assert found[0] == found[1] and all(process.returncode == 0 for process in both)
-    files = [path for path in root.rglob("*") if path.is_file() and path.suffix == ".jsonl"]
+    files = list(root.rglob("*.jsonl"))
     assert sorted(int(path.stem) for path in files) == sorted(n % 30 for n in BAD)
     assert all(json.loads(path.read_text())["raw"] == '{"text": "b' for path in files)

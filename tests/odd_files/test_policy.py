@@ -69,7 +69,7 @@ def test_a_broken_line_is_written_down(tmp_path, tokenizer_file):
     where = {"quarantine": tmp_path / "bad", "on_error": "quarantine"}
     for _ in range(2):
         assert rows_of(job(tmp_path / "data", tokenizer_file, **where)) == ([0], {"quarantined": 2})
-    files = sorted(path for path in (tmp_path / "bad").rglob("*") if path.is_file())
+    files = sorted((tmp_path / "bad").rglob("*.jsonl"))
     assert [path.name for path in files] == ["1.jsonl", "2.jsonl"]
     one, other = (json.loads(path.read_text()) for path in files)
     assert (one["shard"], one["row"], one["line"], one["byte"]) == ("a.jsonl", 1, 2, 16)

@@ -160,7 +160,8 @@ def test_an_error_names_the_row_and_what_to_do(tmp_path):
     assert str(told.value) == (
         "normalize_chat: message 0 of field 'conversations' must have a known word for its role, "
         "got 'humann' on dataset 'a', shard '001.jsonl', row 0; write one that is known (did you "
-        "mean 'human'?), or add it, as in roles={'bot': 'assistant'}"
+        "mean 'human'?), or add it, as in roles={'bot': 'assistant'}, or pass on_error='skip' or "
+        "'quarantine' to its dataset"
     )
     with pytest.raises(ExecutionError, match=r"^normalize_chat: the function 'upper' raised KeyEr"):
         payloads(

@@ -1,5 +1,6 @@
 """Bad rows written down: one small file a row, that holds where it lies, why it is bad, and itself.
 
+The file of row 5 of a shard ``a.jsonl`` is ``<dataset>/a.jsonl.rows/5.jsonl``, one line of JSON.
 A file appears whole or not at all, and one that is there already is left alone, so that any number
 of processes, passes and restarts write a row once. Where a row of other data has its place, as that
 of another dataset of the same name, the new one stands beside it. Files are the user's alone, as
@@ -27,6 +28,7 @@ from zephon.io.formats.format import GroupReader
 from zephon.io.own_directory import PRIVATE_FILE, check_ours, make_directory
 from zephon.io.raw_rows import RawRow
 
+_ROWS = ".rows"  # a directory of rows is not called as a file of JSON lines is
 _LONGEST = 180  # of a name: what is added to it must fit a file system's 255 bytes, too
 _MOST_KNOWN = 1 << 16
 
@@ -110,7 +112,7 @@ class Quarantine:
 
     def _write(self, row: Condemned, raw: RawRow) -> None:
         shard = row.dataset.shards[row.shard].name
-        directory = self._root / _safe(row.dataset.name) / _safe(shard)
+        directory = self._root / _safe(row.dataset.name) / _safe(f"{shard}{_ROWS}")
         told = _told(row, shard, raw)
         for name in (f"{row.row}.jsonl", f"{row.row}.{_digest(raw.raw)}.jsonl"):
             path = directory / name
@@ -172,11 +174,13 @@ def _put(path: Path, text: bytes) -> None:
 def _safe(name: str) -> str:
     """Make a name one part of a path, different names different parts.
 
-    >>> _safe("a/b%c.jsonl"), _safe("..")
-    ('a%2Fb%25c.jsonl', '%2E%2E')
+    None of them is found where files of JSON lines are looked for.
+
+    >>> _safe("a/b%c.csv"), _safe(".."), _safe("web.jsonl")
+    ('a%2Fb%25c.csv', '%2E%2E', 'web%2Ejsonl')
     """
     safe = quote(name.encode("utf-8", "surrogateescape"), safe=" #[]=,+@()")
-    if safe.startswith("."):
+    if safe.startswith(".") or safe.endswith(".jsonl"):
         safe = safe.replace(".", "%2E")
     return safe if len(safe) <= _LONGEST else f"{safe[:_LONGEST]}.{_digest(name.encode())}"
 
