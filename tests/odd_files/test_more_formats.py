@@ -75,7 +75,7 @@ def test_csv_ragged_records(tmp_path):
     dataset = Dataset.from_path("words", tmp_path)
     records = iter(pipeline(dataset))
     assert next(records).payload == {"a": "1", "b": "2"}
-    with pytest.raises(DataError, match=r"row 1 .byte 8.: a record must have 2 fields"):
+    with pytest.raises(DataError, match=r"row 1 .line 3, byte 8.: a record must have 2 fields"):
         next(records)
 
 

@@ -117,10 +117,12 @@ def test_ragged_records_are_bad_rows_of_their_own(tmp_path, read):
     rows = read(dataset, Column("x", "text"), payload=True)
     assert rows.rows([0, 3]) == [{"x": "1", "y": "2"}, {"x": "7\n", "y": "8"}]
     with pytest.raises(
-        DataError, match=r"row 1 \(byte 8\).*must have 2 fields.*got 1; it begins '3"
+        DataError, match=r"row 1 \(line 3, byte 8\).*must have 2 fields.*got 1; it begins '3"
     ):
         rows.take([1])
-    with pytest.raises(DataError, match=r"row 2 \(byte 10\): .* got 3; it begins '4,5,6\\n'"):
+    with pytest.raises(
+        DataError, match=r"row 2 \(line 4, byte 10\): .* got 3; it begins '4,5,6\\n'"
+    ):
         rows.take([2])
 
 

@@ -52,7 +52,9 @@ def test_a_bad_element_is_one_bad_row(tmp_path, read):
     dataset = opened(tmp_path, '[{"text": "a"}, {"text": nul}, {"text": "c"}]')
     rows = read(dataset, Column("text", "text"))
     assert rows.values([0, 2]) == ["a", "c"]
-    with pytest.raises(DataError, match=r"row 1 \(byte 16\): .*must be one JSON.* begins '{.text"):
+    with pytest.raises(
+        DataError, match=r"row 1 \(line 1, byte 16\): .*must be one JSON.* begins '{.text"
+    ):
         rows.values([1])
 
 

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ from zephon.errors import DataError, told
 from zephon.io.data_file import DataFile
 from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen
-from zephon.io.formats.block_groups import BlockGroups
+from zephon.io.formats.block_groups import BlockGroups, Spans
 from zephon.io.formats.block_layouts import (
     LAYOUT_TYPES,
     BlockEntry,
@@ -59,6 +59,7 @@ from zephon.io.formats.first_rows import seen_in_rows
 from zephon.io.formats.format import GroupReader
 from zephon.io.formats.line_types import found_types, summed
 from zephon.io.marks import FULL, MARK
+from zephon.io.raw_rows import RawRow
 from zephon.io.seen_types import SeenTypes
 from zephon.io.shard import ListedBy, Shard, file_status
 from zephon.io.shards import Shards
@@ -70,6 +71,8 @@ class BlockFormat(FileFormat):
 
     ``split`` and ``decode`` must agree: the rows that the one counts are those that the other
     gives. Any number of threads call both at once, so what they set on ``self`` is shared.
+
+    has_lines: files are lines of text, so messages and quarantine tell the line of a bad row.
     """
 
     lists_in = "list"
@@ -77,6 +80,7 @@ class BlockFormat(FileFormat):
     types_indexed = True
     entry_type = BlockEntry
     layout_types = LAYOUT_TYPES
+    has_lines: ClassVar[bool] = False
 
     @abstractmethod
     def split(self, file: BinaryIO, facts: dict[str, Any]) -> Iterator[Block]:
@@ -98,6 +102,21 @@ class BlockFormat(FileFormat):
             text: from the block's ``start`` to the next one's, or to the end of the file.
             facts: what ``split`` noted of the file.
         """
+
+    def spans(self, text: bytes, facts: Mapping[str, Any]) -> Sequence[tuple[int, int]] | None:
+        """Say where each row lies in the text of a block, as [start, stop) in bytes.
+
+        None: rows are no pieces of text. Who writes bad rows down then writes their values.
+        """
+        return None
+
+    def raw_rows(
+        self, groups: GroupReader, shard: int, group: int, rows: Sequence[int]
+    ) -> list[RawRow]:
+        """Give rows as they are, where the format says where they lie."""
+        if type(self).spans is BlockFormat.spans:
+            return super().raw_rows(groups, shard, group, rows)
+        return cast(BlockGroups, groups).raw_rows(shard, group, rows, cast(Spans, self.spans))
 
     def count(self, dataset: str, file: DataFile) -> Shard:
         """Find the blocks."""
@@ -156,7 +175,15 @@ class BlockFormat(FileFormat):
         self, dataset: str, shards: Shards, columns: tuple[Column, ...], *, payload: bool
     ) -> GroupReader:
         """Make the reader; whether a field is there shows only row by row."""
-        return BlockGroups(dataset, shards, columns, self.kind, self.decode, payload=payload)
+        return BlockGroups(
+            dataset,
+            shards,
+            columns,
+            self.kind,
+            self.decode,
+            payload=payload,
+            has_lines=self.has_lines,
+        )
 
     def reads_forward(self, shards: Shards) -> bool:
         """Look for compressed files."""
@@ -252,7 +279,11 @@ class RecordFormat(BlockFormat):
 
     def decode(self, text: bytes, facts: Mapping[str, Any]) -> Decoded:
         """Make a row of each record."""
-        return decoded_records(text, self.records(io.BytesIO(text)), self.row)
+        return decoded_records(text, self.spans(text, facts), self.row)
+
+    def spans(self, text: bytes, facts: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
+        """Find the records of a block."""
+        return list(self.records(io.BytesIO(text)))
 
 
 def blocks_of_records(spans: Iterable[tuple[int, int]]) -> Iterator[Block]:

@@ -21,11 +21,13 @@ from zephon.io.formats.compressed_text import codec_of
 from zephon.io.formats.format import DecodedGroup, GroupReader, Texts, columns_batch, held_bytes
 from zephon.io.formats.forward_file import ForwardFile, PassedBlocks
 from zephon.io.formats.line_blocks import LineBlocks
+from zephon.io.formats.line_counts import LineCounts
 from zephon.io.formats.line_groups import PASSED_BYTES
 from zephon.io.formats.parquet_groups import converted_column
 from zephon.io.formats.parquet_schema import type_of
 from zephon.io.formats.row_columns import column_of_rows
 from zephon.io.payload import RowSource
+from zephon.io.raw_rows import RawRow
 from zephon.io.shard import Shard
 
 _EXCERPT = 60  # bytes of a bad row in a message
@@ -33,6 +35,7 @@ _FORWARD_FILES = 8  # compressed files that a reader holds open
 _PYTHON = 4  # how many times its text a row of Python values is about as large
 
 Decode = Callable[[bytes, Mapping[str, Any]], Decoded]
+Spans = Callable[[bytes, Mapping[str, Any]], Sequence[tuple[int, int]]]
 Convert = Callable[[pa.Table, Column], tuple[pa.Array, Faults]]
 
 
@@ -47,6 +50,7 @@ class BlockGroups(GroupReader):
         decode: makes the rows of a block of its text and of what the file says.
         payload: keep whole rows too.
         convert: makes a column of a table, where blocks become tables.
+        has_lines: messages tell the line of a bad row.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class BlockGroups(GroupReader):
         *,
         payload: bool,
         convert: Convert = converted_column,
+        has_lines: bool = False,
     ) -> None:
         self._dataset = dataset
         self._shards = shards
@@ -67,6 +72,7 @@ class BlockGroups(GroupReader):
         self._decode = decode
         self._payload = payload
         self._convert = convert
+        self._lines = LineCounts(shards) if has_lines else None
         self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
         self._passed = PassedBlocks(PASSED_BYTES)
         self._texts: Texts | None = None
@@ -75,11 +81,12 @@ class BlockGroups(GroupReader):
 
     def read(self, shard: int, group: int) -> DecodedGroup:
         """Decode one block."""
-        found = self.decoded(shard, group)
+        found, text = self._decoded(shard, group)
         about = self._shards[shard]
         rows = int(about.group_rows[group])
-        start = int(layout_of(about).offsets[group])
-        details = {row: _detail(problem, start) for row, problem in found.bad.items()}
+        details = {
+            row: self._detail(problem, shard, group, text) for row, problem in found.bad.items()
+        }
         faults: list[Faults] = []
         arrays = [self._column(found, rows, column, details, faults) for column in self._columns]
         held = list(arrays)
@@ -105,14 +112,25 @@ class BlockGroups(GroupReader):
         Raises:
             ShardError: the file cannot be read, or changed since it was counted.
         """
+        return self._decoded(shard, group)[0]
+
+    def raw_rows(self, shard: int, group: int, rows: Sequence[int], spans: Spans) -> list[RawRow]:
+        """Give rows of a block as they lie in the file.
+
+        Args:
+            shard, group: of the block.
+            rows: positions in it.
+            spans: says where rows lie in the text of a block.
+
+        Raises:
+            ShardError: the file cannot be read, or changed since it was counted.
+        """
         about = self._shards[shard]
-        rows = int(about.group_rows[group])
         with located(self._dataset, about.name, self._kind):
-            found = self._decode(self._text(shard, group), layout_of(about).facts)
-        if len(found) != rows and (found.table is None or found.table.num_columns):
-            held = f"block {group}: {rows} rows were counted, but {len(found)} read"
-            raise about.stale(self._dataset, held)
-        return found
+            text = self._text(shard, group)
+            found = spans(text, layout_of(about).facts)
+            self._check_rows(about, group, len(found))
+            return [self._raw_row(shard, group, text, *found[row]) for row in rows]
 
     def check_unchanged(self, shard: int) -> None:
         """Look at the file's size and time."""
@@ -131,6 +149,38 @@ class BlockGroups(GroupReader):
                 file.close()
             self._forward.clear()
             self._passed.clear()
+
+    def _decoded(self, shard: int, group: int) -> tuple[Decoded, bytes]:
+        about = self._shards[shard]
+        with located(self._dataset, about.name, self._kind):
+            text = self._text(shard, group)
+            found = self._decode(text, layout_of(about).facts)
+        if found.table is None or found.table.num_columns:
+            self._check_rows(about, group, len(found))
+        return found, text
+
+    def _check_rows(self, about: Shard, group: int, rows: int) -> None:
+        counted = int(about.group_rows[group])
+        if rows != counted:
+            held = f"block {group}: {counted} rows were counted, but {rows} read"
+            raise about.stale(self._dataset, held)
+
+    def _raw_row(self, shard: int, group: int, text: bytes, begin: int, end: int) -> RawRow:
+        start = int(layout_of(self._shards[shard]).offsets[group])
+        return RawRow(text[begin:end], self._line(shard, group, text, begin), start + begin)
+
+    def _detail(self, problem: Problem, shard: int, group: int, text: bytes) -> str:
+        about = self._shards[shard]
+        with located(self._dataset, about.name, self._kind):
+            line = self._line(shard, group, text, problem.byte)
+        excerpt = problem.excerpt[:_EXCERPT].decode("utf-8", "replace")
+        begins = f"; it begins {excerpt!r}" if excerpt else ""
+        byte = int(layout_of(about).offsets[group]) + problem.byte
+        place = f"byte {byte}" if line is None else f"line {line}, byte {byte}"
+        return f" ({place}): {problem.why}{begins}; mend or remove the row"
+
+    def _line(self, shard: int, group: int, text: bytes, byte: int) -> int | None:
+        return None if self._lines is None else self._lines.line(shard, group, text, byte)
 
     def _column(
         self,
@@ -213,12 +263,6 @@ def _whole(found: Decoded, place: str, first: int, details: Mapping[int, str]) -
         return BlockRows(found.rows, place, first, details)
     rows = TableRows(found.table, place, first)
     return BlockRows(rows, place, first, details) if details else rows
-
-
-def _detail(problem: Problem, start: int) -> str:
-    excerpt = problem.excerpt[:_EXCERPT].decode("utf-8", "replace")
-    begins = f"; it begins {excerpt!r}" if excerpt else ""
-    return f" (byte {start + problem.byte}): {problem.why}{begins}; mend or remove the row"
 
 
 def _blank(column: Column) -> Any:

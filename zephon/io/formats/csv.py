@@ -45,6 +45,7 @@ class Csv(TableFormat):
     kind = "csv"
     suffixes = tuple(".csv" + end for end in ("", *COMPRESSED))
     gives_way = True
+    has_lines = True
     option_defaults = MappingProxyType({"header": True, "delimiter": ",", "quote": '"'})
     options = option_defaults
 
@@ -89,20 +90,16 @@ class Csv(TableFormat):
     def decode(self, text: bytes, facts: Mapping[str, Any]) -> Decoded:
         """Parse all records at once; where one is odd, each by itself."""
         names = facts["columns"]
-        quote = self.options["quote"]
-        pieces = list(
-            pieces_of(io.BytesIO(text), ord(self.options["delimiter"]), quote and ord(quote))
-        )
-        starts = np.cumsum([0, *(len(piece) for piece, _ in pieces)])
-        ends = np.concatenate(
-            [np.empty(0, np.int64), *(e + at for (_, e), at in zip(pieces, starts, strict=False))]
-        )
-        spans = _spans(text, ends, 0)
+        spans = self._record_spans(text)
         columns = self._at_once(text, names, len(spans))
         bad: dict[int, Problem] = {}
         if columns is None:
             columns, bad = self._one_by_one(text, spans, names)
         return Decoded(bad=bad, table=pa.Table.from_arrays(columns, names=names))
+
+    def spans(self, text: bytes, facts: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
+        """Find the records."""
+        return [(begin, end) for begin, end in self._record_spans(text).tolist()]
 
     def schema(self, facts: Mapping[str, Any]) -> pa.Schema:
         """Give a column of text for each name."""
@@ -127,6 +124,17 @@ class Csv(TableFormat):
         if column.kind != "any" or is_text(column.type):
             return converted_column(table, column)
         return _parsed(table.column(column.path), column)
+
+    def _record_spans(self, text: bytes) -> NDArray[np.int64]:
+        quote = self.options["quote"]
+        pieces = list(
+            pieces_of(io.BytesIO(text), ord(self.options["delimiter"]), quote and ord(quote))
+        )
+        starts = np.cumsum([0, *(len(piece) for piece, _ in pieces)])
+        ends = np.concatenate(
+            [np.empty(0, np.int64), *(e + at for (_, e), at in zip(pieces, starts, strict=False))]
+        )
+        return _spans(text, ends, 0)
 
     def _at_once(self, text: bytes, names: Sequence[str], rows: int) -> list[pa.Array] | None:
         from pyarrow import csv as arrow_csv  # late: only CSV needs it

@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from zephon.io.formats.block_format import BlockFormat, blocks_of_records, decoded_records
@@ -31,6 +31,7 @@ class JsonFile(BlockFormat):
 
     kind = "json"
     suffixes = ()
+    has_lines = True
     further_suffixes = tuple(".json" + end for end in ("", *COMPRESSED))
 
     def split(self, file: BinaryIO, facts: dict[str, Any]) -> Iterator[Block]:
@@ -45,8 +46,11 @@ class JsonFile(BlockFormat):
 
     def decode(self, text: bytes, facts: Mapping[str, Any]) -> Decoded:
         """Decode value by value."""
-        spans = _values(text, 0, array=facts["array"], whole=False)
-        return decoded_records(text, spans, load_line)
+        return decoded_records(text, self.spans(text, facts), load_line)
+
+    def spans(self, text: bytes, facts: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
+        """Find the values."""
+        return list(_values(text, 0, array=facts["array"], whole=False))
 
 
 def _content(file: BinaryIO) -> bytes | mmap.mmap:

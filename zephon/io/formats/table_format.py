@@ -106,7 +106,14 @@ class TableFormat(BlockFormat):
         """Check what every file that has rows says, then make the reader."""
         self.check_columns(dataset, shards, columns)
         return BlockGroups(
-            dataset, shards, columns, self.kind, self.decode, payload=payload, convert=self.convert
+            dataset,
+            shards,
+            columns,
+            self.kind,
+            self.decode,
+            payload=payload,
+            convert=self.convert,
+            has_lines=self.has_lines,
         )
 
     def convert(self, table: pa.Table, column: Column) -> tuple[pa.Array, Faults]:

@@ -8,7 +8,7 @@ none either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -31,6 +31,7 @@ class Text(TableFormat):
 
     kind = "text"
     suffixes = ()
+    has_lines = True
     further_suffixes = tuple(
         name + end for name in (".txt", ".md", ".text") for end in ("", *COMPRESSED)
     )
@@ -72,6 +73,19 @@ class Text(TableFormat):
         """Make a row of each document; who reads one looks whether it is UTF-8."""
         raw = pa.array(self._documents(text), pa.large_binary())
         return Decoded(table=pa.Table.from_arrays([raw.view(TEXT)], schema=_SCHEMA))
+
+    def spans(self, text: bytes, facts: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
+        """Find the documents."""
+        separator = self._separator()
+        if separator is None:
+            return [(0, len(text))]
+        found: list[tuple[int, int]] = []
+        place = 0
+        for each in text.split(separator):
+            if each.strip():
+                found.append((place, place + len(each)))
+            place += len(each) + len(separator)
+        return found
 
     def schema(self, facts: Mapping[str, Any]) -> pa.Schema:
         """Give the one column."""
