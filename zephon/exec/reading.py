@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zephon.exec.lanes import Topology
-from zephon.io.formats.line_groups import PASSED_BYTES
+from zephon.io.formats.forward_files import PASSED_BYTES
 from zephon.io.formats.parquet_parts import WAITING_READERS
 from zephon.io.formats.parquet_units import HUGE_BYTES, UNIT_BYTES
 from zephon.io.options import StoreOptions

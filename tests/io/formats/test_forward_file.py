@@ -26,7 +26,7 @@ def forward(request, tmp_path):
     shard = Dataset.from_path("d", tmp_path).shards[0]
     blocks = index_lines(io.BytesIO(whole), block_bytes=256)
     wanted = [whole[a:b] for a, b in zip(blocks.offsets, blocks.offsets[1:], strict=False)]
-    return ForwardFile("d", shard, blocks, PassedBlocks(PASSED_BYTES)), wanted, path
+    return ForwardFile("d", shard, blocks.offsets, PassedBlocks(PASSED_BYTES)), wanted, path
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_block_larger_than_the_bound_is_handed_out(forward, starts):
     _, wanted, path = forward
     shard = Dataset.from_path("d", path.parent).shards[0]
     blocks = index_lines(io.BytesIO(b"\xef\xbb\xbf" + TEXT), block_bytes=256)
-    file = ForwardFile("d", shard, blocks, PassedBlocks(10))
+    file = ForwardFile("d", shard, blocks.offsets, PassedBlocks(10))
     starts.clear()
     assert [file.block(number) for number in (0, 1, 1)] == [wanted[0], wanted[1], wanted[1]]
     assert len(starts) == 2

@@ -57,7 +57,7 @@ def make(path, texts):
     blocks = index_lines(io.BytesIO(TEXT), block_bytes=4096)
     shard = replace(Dataset.from_path("d", path.parent).shards[0], layout=blocks)
     wanted = [TEXT[a:b] for a, b in zip(blocks.offsets, blocks.offsets[1:], strict=False)]
-    return lambda: ForwardFile("d", shard, blocks, PassedBlocks(8192), texts), wanted
+    return lambda: ForwardFile("d", shard, blocks.offsets, PassedBlocks(8192), texts), wanted
 
 
 def test_random_order_reads_a_file_twice_and_others_not_at_all(make, starts):
@@ -127,9 +127,30 @@ def test_a_reader_of_any_columns_finds_the_text_that_another_kept(path, starts, 
 @pytest.mark.parametrize("enabled", [None, False])
 def test_an_inspector_reads_compressed_rows_anywhere(path, tmp_path, monkeypatch, enabled, starts):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("zephon.io.formats.line_groups.PASSED_BYTES", 1)
+    monkeypatch.setattr("zephon.io.formats.forward_files.PASSED_BYTES", 1)
     dataset = Dataset.from_path("d", path.parent)
     options = {"parquet": {"rg_cache": {"enabled": enabled}}}
     with DatasetInspector(dataset, io_options=options) as inspector:
         for row in (2999, 0, 1500):
             assert inspector.read(0, row) == ROWS[row]
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_rows_of_other_formats_are_read_anywhere_too(tmp_path, monkeypatch, suffix, starts):
+    monkeypatch.setattr("zephon.io.formats.forward_files.PASSED_BYTES", 1)
+    rows = [{"n": str(n), "text": "y" * 400} for n in range(8000)]
+    text = "n,text\n" + "".join(f"{row['n']},{row['text']}\n" for row in rows)
+    data = tmp_path / "csv"
+    data.mkdir()
+    (data / f"a.csv{suffix}").write_bytes(PACK[suffix](text.encode()))
+    dataset = Dataset.from_path("d", data)
+    assert len(dataset.shards[0].group_rows) > 2
+    starts.clear()
+    spill = Spill(SpillSettings(tmp_path / "spill", 1 << 30, 0))
+    for _ in range(2):  # the second as another process would
+        reader = RowReader(dataset, (), payload=True, cache=GroupCache(1, spill))
+        for row in (7999, 0, 4000, 10, 7000):
+            taken = reader.take(np.zeros(1, np.int64), np.array([row]))
+            assert taken.payload.row(0) == rows[row]
+    assert len(starts) == 2
+    assert spill.counts().mapped > 5

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,10 +17,8 @@ from zephon.io.formats.block_rows import BlockRows
 from zephon.io.formats.blocks import Decoded, Problem, located
 from zephon.io.formats.compressed_text import codec_of
 from zephon.io.formats.format import DecodedGroup, GroupReader, Texts, columns_batch, held_bytes
-from zephon.io.formats.forward_file import ForwardFile, PassedBlocks
-from zephon.io.formats.line_blocks import LineBlocks
+from zephon.io.formats.forward_files import ForwardFiles
 from zephon.io.formats.line_counts import LineCounts
-from zephon.io.formats.line_groups import PASSED_BYTES
 from zephon.io.formats.parquet_groups import converted_column
 from zephon.io.formats.parquet_schema import type_of
 from zephon.io.formats.row_columns import column_of_rows
@@ -31,7 +27,6 @@ from zephon.io.raw_rows import RawRow
 from zephon.io.shard import Shard
 
 _EXCERPT = 60  # bytes of a bad row in a message
-_FORWARD_FILES = 8  # compressed files that a reader holds open
 _PYTHON = 4  # how many times its text a row of Python values is about as large
 
 Decode = Callable[[bytes, Mapping[str, Any]], Decoded]
@@ -73,11 +68,7 @@ class BlockGroups(GroupReader):
         self._payload = payload
         self._convert = convert
         self._lines = LineCounts(shards) if has_lines else None
-        self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
-        self._passed = PassedBlocks(PASSED_BYTES)
-        self._texts: Texts | None = None
-        self._begun: set[int] = set()
-        self._lock = threading.Lock()
+        self._forward = ForwardFiles(dataset, shards)
 
     def read(self, shard: int, group: int) -> DecodedGroup:
         """Decode one block."""
@@ -140,15 +131,11 @@ class BlockGroups(GroupReader):
 
     def keep_texts(self, texts: Texts) -> None:
         """Keep the text of compressed files that are read from their front again."""
-        self._texts = texts
+        self._forward.keep_texts(texts)
 
     def close(self) -> None:
         """Close compressed files that are open."""
-        with self._lock:
-            for file in self._forward.values():
-                file.close()
-            self._forward.clear()
-            self._passed.clear()
+        self._forward.close()
 
     def _decoded(self, shard: int, group: int) -> tuple[Decoded, bytes]:
         about = self._shards[shard]
@@ -215,31 +202,12 @@ class BlockGroups(GroupReader):
     def _text(self, shard: int, group: int) -> bytes:
         about = self._shards[shard]
         if codec_of(about.name):
-            return self._forward_file(shard).block(group)
+            return self._forward.block(shard, group, layout_of(about).offsets)
         start, stop = layout_of(about).offsets[group : group + 2].tolist()
         about.check_written(self._dataset, os.stat(about.path))  # opening a pipe would wait
         with open(about.path, "rb", buffering=0) as file:
             about.check_unchanged(self._dataset, os.fstat(file.fileno()))
             return read_span(file.fileno(), start, stop)
-
-    def _forward_file(self, shard: int) -> ForwardFile:
-        about = self._shards[shard]
-        with self._lock:
-            if shard not in self._forward:
-                blocks = cast(LineBlocks, layout_of(about))  # of which only offsets are used
-                self._forward[shard] = ForwardFile(
-                    self._dataset,
-                    about,
-                    blocks,
-                    self._passed,
-                    self._texts,
-                    again=shard in self._begun,
-                )
-                self._begun.add(shard)
-            self._forward.move_to_end(shard)
-            if len(self._forward) > _FORWARD_FILES:
-                self._forward.popitem(last=False)  # closed with its last reader
-            return self._forward[shard]
 
 
 def read_span(file: int, start: int, stop: int) -> bytes:

@@ -44,12 +44,12 @@ class DecodedGroup:
 class Texts(Protocol):
     """Keeps the text of blocks that could only be had by reading a file from its front."""
 
-    def find(self, shard: Shard, number: int, /) -> bytes | None:
-        """Give the text of a block; None if it is not there."""
+    def find(self, shard: Shard, start: int, stop: int, /) -> bytes | None:
+        """Give the text of a block by its place in the decoded file; None if it is not there."""
         ...
 
-    def keep(self, shard: Shard, number: int, text: bytes, /) -> None:
-        """Take the text of a block, or not."""
+    def keep(self, shard: Shard, start: int, text: bytes, /) -> None:
+        """Take the text of the block that begins at a place, or not."""
         ...
 
 

@@ -3,9 +3,9 @@
 A compressed file can be read only forwards. One decoder is kept at the place that was read last,
 and the text of the blocks that it passes is kept too, in one store for all files of a reader,
 bounded by bytes, oldest first out. So lanes that read at different places of a file are served by
-one pass over it, as long as they lie within the bound of each other (64 MiB, see ``jsonl``): the
-default deal spreads lanes over 1/16 of a dataset, so that is a dataset of 1 GiB, or larger files
-where lanes hold ranges of rows that are short beside them.
+one pass over it, as long as they lie within the bound of each other (64 MiB, see
+``forward_files``): the default deal spreads lanes over 1/16 of a dataset, so that is a dataset of
+1 GiB, or larger files where lanes hold ranges of rows that are short beside them.
 
 Where a block further back is asked for, the file is read from its front once more, and what is
 passed then is kept in the spill: so random order decompresses a file twice at most, the first block
@@ -20,9 +20,12 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from zephon.io.formats.compressed_text import DamageError, open_text
 from zephon.io.formats.format import Texts
-from zephon.io.formats.line_blocks import LineBlocks, OpenedText
+from zephon.io.formats.line_blocks import OpenedText
 from zephon.io.shard import Shard
 
 
@@ -69,7 +72,8 @@ class ForwardFile:
     Args:
         dataset: its name, for messages.
         shard: the file.
-        blocks: its index.
+        offsets: where its blocks begin, and where the last ends, in bytes of the decoded text,
+            shape [blocks + 1].
         passed: where the text of blocks is kept; other files may share it.
         texts: where it is kept once the file had to be read from its front again.
         again: it was read before.
@@ -79,7 +83,7 @@ class ForwardFile:
         self,
         dataset: str,
         shard: Shard,
-        blocks: LineBlocks,
+        offsets: NDArray[np.int64],
         passed: PassedBlocks,
         texts: Texts | None = None,
         *,
@@ -87,7 +91,7 @@ class ForwardFile:
     ) -> None:
         self._dataset = dataset
         self._shard = shard
-        self._offsets = blocks.offsets
+        self._offsets = offsets
         self._passed = passed
         self._texts = texts
         self._again = again
@@ -130,9 +134,10 @@ class ForwardFile:
 
     def _kept(self, number: int) -> bytes | None:
         """Give the text of a block that somebody passed who read the file again."""
-        text = None if self._texts is None else self._texts.find(self._shard, number)
-        size = int(self._offsets[number + 1] - self._offsets[number])
-        return text if text is not None and len(text) == size else None
+        if self._texts is None:
+            return None
+        start, stop = self._offsets[number : number + 2].tolist()
+        return self._texts.find(self._shard, start, stop)
 
     def _start(self) -> OpenedText:
         self._shard.check_unchanged(self._dataset, os.stat(self._shard.path))
@@ -150,6 +155,6 @@ class ForwardFile:
             raise DamageError(f"there is more text behind its {self._offsets[-1]} bytes")
         self._passed.keep(self._shard.path, self._next, text)
         if self._again and self._texts is not None:
-            self._texts.keep(self._shard, self._next, text)
+            self._texts.keep(self._shard, int(self._offsets[self._next]), text)
         self._next += 1
         return text

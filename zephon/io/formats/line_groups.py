@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -21,15 +19,12 @@ from zephon.io.formats.format import (
     columns_batch,
     held_bytes,
 )
-from zephon.io.formats.forward_file import ForwardFile, PassedBlocks
+from zephon.io.formats.forward_files import ForwardFiles
 from zephon.io.formats.line_blocks import RowLines, row_lines
 from zephon.io.formats.line_decoder import LineDecoder
 from zephon.io.formats.line_layouts import blocks_of
 from zephon.io.formats.line_rows import LineRows, Place
 from zephon.io.shard import Shard
-
-_FORWARD_FILES = 8  # compressed files that a reader holds open
-PASSED_BYTES = 64 << 20  # decoded text that it keeps behind its places in them, all together
 
 
 class JsonlGroups(GroupReader):
@@ -43,12 +38,8 @@ class JsonlGroups(GroupReader):
         self._columns = columns
         self._decoder = LineDecoder(columns) if columns else None
         self._payload = payload
-        self._forward: OrderedDict[int, ForwardFile] = OrderedDict()
-        self._passed = PassedBlocks(PASSED_BYTES)
-        self._texts: Texts | None = None
+        self._forward = ForwardFiles(dataset, shards)
         self._checks_rows = True
-        self._begun: set[int] = set()
-        self._lock = threading.Lock()
 
     def read(self, shard: int, group: int) -> DecodedGroup:
         """Decode one block."""
@@ -100,7 +91,7 @@ class JsonlGroups(GroupReader):
 
     def keep_texts(self, texts: Texts) -> None:
         """Keep the text of compressed files that are read from their front again."""
-        self._texts = texts
+        self._forward.keep_texts(texts)
 
     def leave_rows(self) -> None:
         """Decode no line but those that are looked at."""
@@ -108,17 +99,13 @@ class JsonlGroups(GroupReader):
 
     def close(self) -> None:
         """Close compressed files that are open."""
-        with self._lock:
-            for file in self._forward.values():
-                file.close()
-            self._forward.clear()
-            self._passed.clear()
+        self._forward.close()
 
     def _text(self, shard: int, group: int) -> bytes:
         about = self._shards[shard]
         with located(self._dataset, about.name):
             if codec_of(about.name):
-                return self._forward_file(shard).block(group)
+                return self._forward.block(shard, group, blocks_of(about).offsets)
             start, stop = blocks_of(about).offsets[group : group + 2].tolist()
             about.check_written(self._dataset, os.stat(about.path))  # opening a pipe would wait
             with open(about.path, "rb") as file:
@@ -127,24 +114,6 @@ class JsonlGroups(GroupReader):
                     raise about.stale(self._dataset, f"block {group} begins inside a line")
                 file.seek(start)
                 return file.read(stop - start)
-
-    def _forward_file(self, shard: int) -> ForwardFile:
-        about = self._shards[shard]
-        with self._lock:
-            if shard not in self._forward:
-                self._forward[shard] = ForwardFile(
-                    self._dataset,
-                    about,
-                    blocks_of(about),
-                    self._passed,
-                    self._texts,
-                    again=shard in self._begun,
-                )
-                self._begun.add(shard)
-            self._forward.move_to_end(shard)
-            if len(self._forward) > _FORWARD_FILES:
-                self._forward.popitem(last=False)  # closed with its last reader
-            return self._forward[shard]
 
 
 @contextmanager
