@@ -158,7 +158,8 @@ def test_a_field_of_another_length_is_named(name):
     items = iter(pipeline(in_memory([*good, {"input_ids": [1, 2], name: [1]}])))
     next(items)
     message = (
-        rf"^pack_flat: field '{name}' must have one value a token .* row 70 there are 2 tokens"
+        rf"^pack_flat: field '{name}' must have one value a token of .*, got 2 tokens and 1 values "
+        r"on .* row 70; mend"
     )
     with pytest.raises(DataError, match=message) as caught:
         list(items)
@@ -201,7 +202,9 @@ def test_a_later_row_without_tokens_says_what_packing_can_do_about_it():
     with pytest.raises(DataError, match=r"row 70: no field 'input_ids'; the row has ids") as caught:
         list(pipeline(dataset))
     assert "missing_field" not in str(caught.value)
-    assert str(caught.value).endswith("; mend or remove the row")
+    assert str(caught.value).endswith(
+        "; mend or remove the row, or pass on_error='skip' or 'quarantine' to its dataset"
+    )
 
 
 @pytest.mark.parametrize("call", ["pack_flat", "pack_sequences"])

@@ -148,11 +148,11 @@ def test_a_draw_that_gave_no_document_for_no_known_reason_is_refused():
     _, state = lane_of_two_policies()
     length = state.log.length.copy()
     assert len(length)
-    length[0] = -3
+    length[0] = -6
     lost = replace(state, log=replace(state.log, length=length))
     assert lane_from_dict(0, lane_to_dict(lost)).log.length.tolist() == length.tolist()
-    length[0] = -4
-    with pytest.raises(CheckpointError, match="a document of -4 tokens"):
+    length[0] = -7
+    with pytest.raises(CheckpointError, match="a document of -7 tokens"):
         lane_from_dict(0, lane_to_dict(lost))
 
 
