@@ -2,10 +2,13 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from tests.odd_files.table import odd
-from tests.written import lines, pipeline
+from tests.written import lines, pipeline, raw
 from zephon import Dataset
 from zephon.errors import DataError
 
@@ -136,3 +139,29 @@ def test_a_function_raises(tmp_path, tokenizer_file):
         else:
             with pytest.raises(Exception, match=r"KeyError: 'words' on .*row 1; .*on_error='skip'"):
                 list(made)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "text"])
+def test_whole_rows_with_text_that_is_none(tmp_path, kind):
+    texts = pa.array([b"one", b"\xff\xfe", b"three"]).cast(pa.large_binary())
+    table = pa.table({"text": texts.view(pa.large_string())})
+    if kind == "parquet":
+        pq.write_table(table, tmp_path / "a.parquet")
+    elif kind == "arrow":
+        feather.write_feather(table, str(tmp_path / "a.arrow"))
+    else:
+        raw(tmp_path, "a.csv" if kind == "csv" else "a.txt", b"text\none\n\xff\xfe\nthree\n")
+    options = {"separator": "\n"} if kind == "text" else None
+    bad = 2 if kind == "text" else 1  # its first line is a row
+    wanted = [row for row in range(bad + 2) if row != bad]
+
+    def opened(on_error):
+        return Dataset.from_path(
+            "words", tmp_path, fmt=kind, format_options=options, on_error=on_error
+        )
+
+    assert rows_of(pipeline(opened("skip"))) == (wanted, {"skipped": 1})
+    with pytest.raises(
+        DataError, match=rf"row {bad}: field 'text' must be UTF-8 .*on_error='skip'"
+    ):
+        list(pipeline(opened("raise")))

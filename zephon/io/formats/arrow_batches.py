@@ -84,6 +84,7 @@ class ArrowGroups(GroupReader):
             held += [chunk for column in table.columns for chunk in column.chunks]
             place = f"dataset {self._dataset!r}, shard {about.name!r}"
             payload = TableRows(table, place, int(about.group_rows[:group].sum()))
+            faults += payload.faults()
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, rows),
             faults=tuple(faults),

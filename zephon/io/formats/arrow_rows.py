@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import repeat
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.errors import DataError
+from zephon.io.column_types import is_text
+from zephon.io.faults import Faults
 from zephon.io.formats.arrow_values import python_value, python_values, unheld
 from zephon.io.offsets import are_neighbours, indices_of, offsets_of
 from zephon.io.payload import RowSource
@@ -94,6 +97,20 @@ class TableRows(RowSource):
         table = pa.Table.from_arrays(arrays, names=about["names"])
         return cls(table, about["place"], about["first_row"])
 
+    def faults(self) -> list[Faults]:
+        """Find the rows that are bad since a text of theirs is not UTF-8; nothing if none is."""
+        found: dict[int, str] = {}
+        for name, column in zip(self._names, self._columns, strict=True):
+            if _may_hold_text(column.type) and not _is_valid(column):
+                for index, scalar in enumerate(column):
+                    try:
+                        python_value(scalar)
+                    except UnicodeDecodeError as exc:
+                        found.setdefault(index, f": {_no_text(name, exc)}")
+                    except (ValueError, OverflowError):
+                        continue
+        return [Faults.of(found)] if found else []
+
     def _values(self, name: str, column: pa.ChunkedArray, indices: NDArray[np.int64]) -> list[Any]:
         """Give some values of a column, in any order; a value of which Arrow says no by itself."""
         try:
@@ -115,16 +132,38 @@ class TableRows(RowSource):
         try:
             return python_value(scalar)
         except UnicodeDecodeError as exc:
-            raise DataError(
-                f"{self._located(index)}: field {name!r} must be UTF-8 text, got bytes that are "
-                f"not ({exc.reason}); mend or remove the row"
-            ) from exc
+            raise DataError(f"{self._located(index)}: {_no_text(name, exc)}") from exc
         except (ValueError, OverflowError) as exc:
             raise DataError(f"{self._located(index)}: {unheld(name, scalar, exc)}") from exc
 
     def _located(self, index: int) -> str:
         position = index if self._positions is None else int(self._positions[index])
         return f"{self._place}, row {self._first_row + position}"
+
+
+def _no_text(name: str, problem: UnicodeDecodeError) -> str:
+    return (
+        f"field {name!r} must be UTF-8 text, got bytes that are not ({problem.reason}); mend or "
+        f"remove the row"
+    )
+
+
+@functools.cache
+def _may_hold_text(dtype: pa.DataType) -> bool:
+    if isinstance(dtype, pa.BaseExtensionType):
+        return _may_hold_text(dtype.storage_type)
+    if pa.types.is_dictionary(dtype):
+        return _may_hold_text(dtype.value_type)
+    inner = (dtype.field(place).type for place in range(dtype.num_fields))
+    return is_text(dtype) or any(map(_may_hold_text, inner))
+
+
+def _is_valid(column: pa.ChunkedArray) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _told(scalar: pa.Scalar) -> Any:

@@ -89,6 +89,7 @@ class BlockGroups(GroupReader):
             first = int(about.group_rows[:group].sum())
             payload = _whole(found, place, first, details)
             if found.table is not None:
+                faults += TableRows(found.table).faults()
                 held += [chunk for column in found.table.columns for chunk in column.chunks]
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, rows),

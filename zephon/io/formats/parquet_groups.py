@@ -86,12 +86,15 @@ class ParquetGroups(GroupReader):
             if len(bad.rows):
                 faults.append(bad)
         held = list(arrays)
+        payload = None
         if self._payload:
             held += [chunk for column in table.columns for chunk in column.chunks]
+            payload = self._whole_rows(shard, group, table)
+            faults += payload.faults()
         return DecodedGroup(
             columns=columns_batch(self._columns, arrays, rows),
             faults=tuple(faults),
-            payload=self._whole_rows(shard, group, table) if self._payload else None,
+            payload=payload,
             bytes=held_bytes(held),
         )
 
