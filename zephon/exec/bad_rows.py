@@ -41,6 +41,16 @@ class BadRows:
             self.early([bad for _, bad in self._waiting if bad.quarantined])
             self._waiting = deque(each for each in self._waiting if not each[1].quarantined)
 
+    def of_strand(self) -> BadRows:
+        """Make what holds the rows of one strand of the lane, until it is merged so far."""
+        made = BadRows()
+        made.early = self._write_early
+        return made
+
+    def _write_early(self, rows: Sequence[Bad]) -> None:
+        if self.early is not None:
+            self.early(rows)
+
     def until(self, draw: int | None) -> list[Bad]:
         """Take the rows up to a draw; None: all."""
         found = []

@@ -70,7 +70,7 @@ class LaneRun:
         self.rows_placed = self.rows_taken = 0
         self.ended = False
         self.failure: Exception | None = None
-        self.bad = BadRows()
+        self.bad = BadRows() if self.strands is None else self.strands.bad
         self.lock = HistoryLock()
         self._chain = chain
         self._states = chain.make_state(lane)

@@ -9,7 +9,6 @@ The file is long because what waits, what was lost and what is merged change tog
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import CheckpointError
 from zephon.exec.arrivals import REASONS, Arrivals
+from zephon.exec.bad_rows import BadRows
 from zephon.exec.block import Bad, Block, Known, Lost
 from zephon.exec.history import LaneState
 from zephon.exec.policies.due_documents import StrandDocuments
@@ -66,7 +66,8 @@ class Strands:
         self._live = self._state.live
         self._sizes: dict[int, NDArray[np.int64]] = {}  # documents of each waiting draw
         self._lost: dict[int, _LostDraws] = {}  # of each strand that has any
-        self._bad: dict[int, deque[tuple[int, Bad]]] = {}  # of each strand that has any
+        self._bad: dict[int, BadRows] = {}  # of each strand that has any
+        self.bad = BadRows()  # of the lane
         self._failures: dict[int, Exception] = {}
         self._weights: tuple[Courses, NDArray[np.float64]] | None = None
 
@@ -172,7 +173,9 @@ class Strands:
         if len(block.lost):
             self._lost.setdefault(strand, _LostDraws()).add(block.lost)
             if block.lost.why:
-                self._bad.setdefault(strand, deque()).extend(block.lost.bad())
+                if strand not in self._bad:
+                    self._bad[strand] = self.bad.of_strand()
+                self._bad[strand].add(block.lost.bad())
         known = self._known(strand, refs, np.diff(block.offsets))
         self._held.wait(strand, block)
         self._rule.add(self._state, strand, known, read)
@@ -227,8 +230,7 @@ class Strands:
             mine = np.flatnonzero(known.refs.component == strand)
             places = known.position[mine].tolist()
             for draw, place in zip(known.refs.ordinal[mine].tolist(), places, strict=True):
-                while waiting and waiting[0][0] < place:
-                    found.append((draw, waiting.popleft()[1]))
+                found += [(draw, bad) for bad in waiting.until(place - 1)]
         return sorted(found, key=lambda each: each[0])
 
     def bad_settled(self) -> list[tuple[int, Bad]]:
@@ -236,9 +238,8 @@ class Strands:
         found = []
         for strand, draws in self._state.decided.items() if self._bad else ():
             finished = self.ended or not self._state.live[strand]
-            waiting = self._bad.get(strand) if finished else None
-            while waiting and waiting[0][0] < draws:
-                found.append((self.ordinal, waiting.popleft()[1]))
+            if finished and strand in self._bad:
+                found += [(self.ordinal, bad) for bad in self._bad[strand].until(draws - 1)]
         return found
 
     def drawn_again(self, state: LaneState) -> Refs:
