@@ -1,4 +1,5 @@
 import os
+import re
 
 import pytest
 
@@ -74,14 +75,29 @@ def test_an_empty_directory(listed):
     with pytest.raises(
         ValueError,
         match=r"Unsupported dataset format at path .*no file with one of the suffixes "
-        r".jsonl, .jsonl.gz, .jsonl.zst, .parquet; found nothing: the directory is empty",
+        r".jsonl, .parquet, or .jsonl with .gz, .zst behind; found nothing: the directory is empty",
     ):
         listed()
 
 
 def test_nothing_recognisable_lists_what_was_found(listed):
-    with pytest.raises(DatasetError, match=r"found 'lang=en' \(a directory.*'x.txt' \(not data"):
-        listed("x.txt", "lang=en/")
+    with pytest.raises(DatasetError, match=r"found 'lang=en' \(a directory.*'x.pdf' \(not data"):
+        listed("x.pdf", "lang=en/")
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("a.txt", "plain text; fmt='text' reads it"),
+        ("a.txt.xz", "plain text; fmt='text' reads it"),
+        ("a.json.gz", "JSON; fmt='json' reads it, or fmt='jsonl' if each line is an object"),
+        ("a.jsonl.zip", "packed in a way that is not read; unpack it, or use gzip"),
+        ("a.tar.gz", "an archive; unpack it"),
+    ],
+)
+def test_what_could_be_data_is_told_with_what_to_do(listed, file, reason):
+    with pytest.raises(DatasetError, match=re.escape(f"found {file!r} ({reason}")):
+        listed(file)
 
 
 def test_a_long_directory_is_cut_in_the_message(listed):

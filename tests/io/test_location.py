@@ -24,6 +24,11 @@ def test_a_missing_path_names_the_nearest_directory_that_exists(tmp_path):
         local_directory("d", tmp_path / "no")
 
 
+def test_a_path_with_a_pattern_is_told_where_patterns_go(tmp_path):
+    with pytest.raises(DatasetNotFoundError, match=r"with glob='\*/train-\*.jsonl'$"):
+        local_directory("d", tmp_path / "*" / "train-*.jsonl")
+
+
 def test_a_file_is_refused_and_its_directory_named(tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text("{}\n")

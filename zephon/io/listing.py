@@ -25,12 +25,23 @@ _NOT_DATA = {
     "_index.json": "an index; not used",
     "_catalog.arrow": "a catalogue; not used",
 }
+_PACKED = "packed in a way that is not read; unpack it, or use gzip, zstd, bzip2 or xz"
 _NOT_YET = {
     ".vortex": "Vortex is not read yet",
     ".lance": "Lance is not read yet",
     ".mds": "MDS is not read yet",
     ".mds.zstd": "MDS is not read yet",
-    ".json": "JSON; fmt='json' reads it, or fmt='jsonl' if each line is an object",
+    ".lz4": _PACKED,
+    ".zip": _PACKED,
+    ".7z": _PACKED,
+    **dict.fromkeys((".tar", ".tar.gz", ".tar.zst", ".tgz"), "an archive; unpack it"),
+    **dict.fromkeys(
+        (".json", ".json.gz", ".json.zst", ".json.bz2", ".json.xz"),
+        "JSON; fmt='json' reads it, or fmt='jsonl' if each line is an object",
+    ),
+    **dict.fromkeys(
+        (".txt", ".txt.gz", ".txt.zst", ".txt.bz2", ".txt.xz"), "plain text; fmt='text' reads it"
+    ),
 }
 
 
@@ -232,14 +243,18 @@ def _kind(file: str, suffixes: Mapping[str, Collection[str]]) -> str | None:
 def _take_further(
     found: dict[str, list[str]], reasons: dict[str, str], fmt: str, further: tuple[str, ...]
 ) -> None:
-    """Count files as data that are so only because a format was named, and none has its suffix."""
-    named = [file for file, why in reasons.items() if why == _unknown(file)]
-    named += [file for files in found.values() for file in files]
-    taken = sorted((f for f in named if f.lower().endswith(further)), key=os.fsencode)
+    """Count files as data that are so only because a format was named, and none has its suffix.
+
+    Those that are of another format by their suffix are taken only where there are no others.
+    """
+    unknown = [file for file, why in reasons.items() if why == _unknown(file)]
+    others = [file for files in found.values() for file in files]
+    able = ([f for f in files if f.lower().endswith(further)] for files in (unknown, others))
+    taken = sorted(next(filter(None, able), []), key=os.fsencode)
     for file in taken:
         reasons.pop(file, None)
     for files in found.values():
-        files[:] = [file for file in files if not file.lower().endswith(further)]
+        files[:] = [file for file in files if file not in taken]
     for kind in [kind for kind, files in found.items() if not files]:
         del found[kind]
     if taken:
@@ -280,7 +295,7 @@ def _nothing(
     selection: Selection,
 ) -> str:
     kinds = [fmt] if fmt else list(suffixes)
-    wanted = ", ".join(suffix for kind in kinds for suffix in suffixes[kind])
+    wanted = _in_short([suffix for kind in kinds for suffix in suffixes[kind]])
     order = sorted(reasons.items(), key=lambda each: each[1] != _UNMATCHED)  # these first
     told = f"found {_some(order)}"
     if not selection.asked:
@@ -299,6 +314,24 @@ def _nothing(
         f"dataset {name!r}: glob must match a data file below {where!r}, with one of the suffixes "
         f"{wanted}, and none matches {patterns}; {told}; {what}"
     )
+
+
+def _in_short(suffixes: Sequence[str]) -> str:
+    """Write suffixes, and those of compressed files once for all.
+
+    >>> _in_short([".a", ".b", ".b.gz", ".b.xz", ".c", ".c.gz", ".c.xz"])
+    '.a, .b, .c, or .b, .c with .gz, .xz behind'
+    """
+    whole = [one for one in suffixes if not any(one.startswith(f"{s}.") for s in suffixes)]
+    told = ", ".join(whole)
+    ends: dict[tuple[str, ...], list[str]] = {}
+    for one in whole:
+        behind = tuple(s.removeprefix(one) for s in suffixes if s.startswith(f"{one}."))
+        ends.setdefault(behind, []).append(one)
+    for behind, of in ends.items():
+        if behind:
+            told += f", or {', '.join(of)} with {', '.join(behind)} behind"
+    return told
 
 
 def _some(reasons: Iterable[tuple[str, str]]) -> str:

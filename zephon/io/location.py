@@ -35,6 +35,7 @@ def local_directory(name: str, path: str | os.PathLike[str]) -> Path:
     if not found:
         raise DatasetNotFoundError(
             f"dataset {name!r}: nothing lies at {str(directory)!r}; {_closest(directory)}"
+            f"{_pattern_told(directory)}"
         )
     if not directory.is_dir():
         raise DatasetError(
@@ -127,6 +128,15 @@ def refuse_remote(name: str, path: str) -> None:
         f"dataset {name!r}: unknown URL scheme {scheme + '://'!r} in {path!r}; supported are "
         f"local paths, {known}"
     )
+
+
+def _pattern_told(path: Path) -> str:
+    """Say how to pass a pattern, where a path looks like one."""
+    there = next(parent for parent in path.parents if parent.exists())
+    rest = path.relative_to(there).as_posix()
+    if not any(sign in rest for sign in "*?["):
+        return ""
+    return f"; for a pattern, pass that directory with glob={rest!r}"
 
 
 def _closest(path: Path) -> str:

@@ -1,8 +1,10 @@
 import bz2
+import gc
 import gzip
 import io
 import lzma
 import random
+import warnings
 from functools import partial
 
 import pytest
@@ -46,6 +48,17 @@ def read(tmp_path, codec):
 
 def members(codec, size):
     return [PACK[codec](TEXT[at : at + size]) for at in range(0, len(TEXT), size)]
+
+
+def test_a_file_that_nobody_reads_any_more_is_closed(tmp_path):
+    (tmp_path / "a.gz").write_bytes(PACK[".gz"](TEXT))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        stream = open_text(tmp_path / "a.gz")
+        stream.read(10)
+        del stream
+        gc.collect()
+    assert not told
 
 
 def test_every_codec_is_known():

@@ -88,3 +88,19 @@ def test_compressed_files_and_an_index(tmp_path):
     assert (indexed.kind, indexed.shards.listed_by.file) == ("json", "index.json")
     assert {field.name: str(field.type) for field in indexed.fields()}["n"] == "double"
     assert rows_of(indexed) == ROWS * 6
+
+
+def test_files_named_as_json_lines_are_read_where_there_are_no_others(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps(ROWS, indent=1))
+    assert rows_of(Dataset.from_path("d", tmp_path, fmt="json")) == ROWS
+    (tmp_path / "b.json").write_text("[]")
+    beside = Dataset.from_path("d", tmp_path, fmt="json")
+    assert beside.shards.names.to_pylist() == ["b.json"]
+    assert beside.passed_over == ("a.jsonl: jsonl; only json is read",)
+    assert Dataset.from_path("d", tmp_path).kind == "jsonl"
+
+
+def test_json_lines_in_compressed_json_files(tmp_path):
+    text = "".join(json.dumps(row) + "\n" for row in ROWS)
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(text.encode()))
+    assert rows_of(Dataset.from_path("d", tmp_path, fmt="jsonl")) == ROWS

@@ -6,6 +6,7 @@ behind the last one that are neither a further one nor padding are damage, never
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -119,6 +120,7 @@ class CompressedText:
         self._start = _CODECS[codec]
         self._padded = codec in _PADDED
         self._file = path.open("rb", buffering=0)
+        weakref.finalize(self, self._file.close)  # readers let go of files without a word
         self._member, self._failure = self._start()
         self._input = self._file.read(_CHUNK_BYTES)
         self._given = 0

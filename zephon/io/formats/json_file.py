@@ -32,7 +32,9 @@ class JsonFile(BlockFormat):
     kind = "json"
     suffixes = ()
     has_lines = True
-    further_suffixes = tuple(".json" + end for end in ("", *COMPRESSED))
+    further_suffixes = tuple(  # those of JSON lines are what some call any file of JSON
+        name + end for name in (".json", ".jsonl", ".ndjson") for end in ("", *COMPRESSED)
+    )
 
     def split(self, file: BinaryIO, facts: dict[str, Any]) -> Iterator[Block]:
         """Find the values of the array, or those at the top."""

@@ -57,7 +57,7 @@ class Jsonl(FileFormat):
     lists_in = "list"
     pads_objects = False
     types_indexed = True
-    further_suffixes = (".json",)
+    further_suffixes = tuple(".json" + end for end in ("", *COMPRESSED))
     entry_type = LineEntry
     layout_types = LAYOUT_TYPES
 
