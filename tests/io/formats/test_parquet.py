@@ -9,7 +9,7 @@ import pytest
 from zephon.errors import DataError, DatasetError, ShardError
 from zephon.io import Dataset
 from zephon.io.fields import TEXT, TOKENS, Column, Field
-from zephon.io.formats import parquet_groups
+from zephon.io.formats.arrow_columns import converted_column
 from zephon.io.group_cache import GroupCache
 from zephon.io.reader import RowReader
 
@@ -286,12 +286,12 @@ def test_neither_columns_nor_rows(parquet, read):
 
 def test_a_column_that_arrow_gives_in_chunks(text):
     chunks = pa.chunked_array([["a", None], [], ["c", None]], pa.string())
-    column, faults = parquet_groups.converted_column(pa.table({"text": chunks}), text)
+    column, faults = converted_column(pa.table({"text": chunks}), text)
     assert column.to_pylist() == ["a", "", "c", ""]
     assert faults.rows.tolist() == [1, 3]
     assert len(faults.details) == 2
     nothing = pa.table({"text": pa.chunked_array([], pa.string())})
-    assert len(parquet_groups.converted_column(nothing, text)[0]) == 0
+    assert len(converted_column(nothing, text)[0]) == 0
 
 
 def test_a_thread_holds_few_files_open(tmp_path, read, text):

@@ -1,12 +1,20 @@
 """One reader a file; the table is how the name of a format becomes one.
 
-Read ``format`` and ``file_format`` first: what every format can do. Then a format from its face
-down: ``parquet`` → ``parquet_layouts``, ``parquet_schema``, ``parquet_groups``,
-``parquet_statistics``, ``arrow_columns``, ``arrow_rows``; ``jsonl`` → ``line_layouts``,
-``line_blocks``, ``line_types``, ``line_groups``, ``line_decoder``, ``line_columns``,
-``line_rows``, ``forward_file``, ``compressed_text``; ``memory``. Then ``block_format``, the base
-of all others, and ``table_format``, of those that tell their columns. To add one: a file, and a
-line here; a program adds its own with ``register``.
+Read ``format`` and ``file_format`` first: what every format can do; ``registering`` finds them by
+name. Then a format from its face down: ``parquet`` → ``parquet_layouts``, ``parquet_footer``,
+``parquet_groups``, ``parquet_units``, ``parquet_parts``, ``parquet_statistics``,
+``parquet_thrift``; ``jsonl`` → ``line_layouts``, ``line_blocks``, ``line_types``, ``line_groups``,
+``line_decoder``, ``line_columns``, ``json_lists``, ``line_rows``; ``memory``. Then
+``block_format``, the base of all others → ``blocks``, ``block_layouts``, ``block_groups``,
+``block_rows``, ``line_counts``; and ``table_format``, of those that tell their columns:
+``arrow_ipc`` → ``arrow_messages``, ``arrow_batches``; ``csv`` → ``csv_records``; ``text``. No
+tables are in ``json_file``.
+
+Several use ``table_schemas``, ``arrow_columns``, ``arrow_rows``, ``arrow_values`` and
+``dictionaries`` (tables), ``row_columns`` and ``first_rows`` (Python rows), ``compressed_text``,
+``zstd_module``, ``forward_files`` and ``forward_file`` (compressed files).
+
+To add one: a file, and a line here; a program adds its own with ``register``.
 """
 
 from __future__ import annotations

@@ -15,14 +15,13 @@ import pyarrow as pa
 from zephon.io.column_types import is_text
 from zephon.io.faults import Faults
 from zephon.io.fields import Column
-from zephon.io.formats.arrow_columns import empty_column
+from zephon.io.formats.arrow_columns import converted_column, empty_column
 from zephon.io.formats.arrow_messages import Batch, Messages, messages_of
 from zephon.io.formats.arrow_rows import TableRows
 from zephon.io.formats.block_layouts import layout_of
 from zephon.io.formats.blocks import located
 from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch, held_bytes
-from zephon.io.formats.parquet_groups import converted_column
-from zephon.io.formats.parquet_schema import type_of
+from zephon.io.formats.table_schemas import type_of
 from zephon.io.shard import Shard
 
 _OPEN_FILES = 64  # mapped by a reader

@@ -18,7 +18,7 @@ from zephon.io.column_types import is_binary, is_text
 from zephon.io.exact_cast import exact_cast, not_utf8
 from zephon.io.exact_numbers import exactly
 from zephon.io.exact_values import shown
-from zephon.io.faults import NULLED, Faults
+from zephon.io.faults import NULLED, Faults, unknown_by
 from zephon.io.fields import TEXT, Column
 from zephon.io.list_kinds import field_kind
 from zephon.io.offsets import offsets_of
@@ -87,6 +87,31 @@ def converted(column: pa.Array, wanted: Column) -> tuple[pa.Array, Faults]:
         rows = np.arange(len(column) if wanted.null != "empty" else 0)
         return empty_column(wanted, len(column)), _nulls(rows, wanted)
     return _text(column, wanted) if wanted.kind == "text" else _lists(column, wanted)
+
+
+def converted_column(table: pa.Table, column: Column) -> tuple[pa.Array, Faults]:
+    """Convert a column of a table, chunk by chunk, as ``converted`` does each."""
+    chunks = _chunks(table, column.path)
+    if len(chunks) == 1:
+        return converted(chunks[0], column)
+    parts = [converted(chunk, column) for chunk in chunks]
+    if not parts:
+        return empty_column(column, 0), Faults.of({}, column)
+    starts = offsets_of([len(chunk) for chunk in chunks])
+    rows = [bad.rows + start for (_, bad), start in zip(parts, starts, strict=False)]
+    details = [detail for _, bad in parts for detail in bad.details]
+    joined = pa.concat_arrays([array for array, _ in parts])
+    return joined, Faults(np.concatenate(rows), details, unknown_by(column))
+
+
+def _chunks(table: pa.Table, path: str) -> list[pa.Array]:
+    if path in table.column_names:
+        return table.column(path).chunks
+    first, *inner = path.split(".")
+    chunks: list[pa.Array] = table.column(first).chunks
+    for name in inner:  # flatten() gives children the nulls of their parent
+        chunks = [chunk.flatten()[chunk.type.get_field_index(name)] for chunk in chunks]
+    return chunks
 
 
 def empty_column(wanted: Column, rows: int) -> pa.Array:

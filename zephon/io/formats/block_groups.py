@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from zephon.io.faults import Faults
 from zephon.io.fields import Column
-from zephon.io.formats.arrow_columns import empty_column
+from zephon.io.formats.arrow_columns import converted_column, empty_column
 from zephon.io.formats.arrow_rows import TableRows
 from zephon.io.formats.block_layouts import layout_of
 from zephon.io.formats.block_rows import BlockRows
@@ -19,9 +19,8 @@ from zephon.io.formats.compressed_text import codec_of
 from zephon.io.formats.format import DecodedGroup, GroupReader, Texts, columns_batch, held_bytes
 from zephon.io.formats.forward_files import ForwardFiles
 from zephon.io.formats.line_counts import LineCounts
-from zephon.io.formats.parquet_groups import converted_column
-from zephon.io.formats.parquet_schema import type_of
 from zephon.io.formats.row_columns import column_of_rows
+from zephon.io.formats.table_schemas import type_of
 from zephon.io.payload import RowSource
 from zephon.io.raw_rows import RawRow
 from zephon.io.shard import Shard

@@ -23,13 +23,13 @@ from zephon.errors import DatasetError
 from zephon.io.column_types import is_text
 from zephon.io.faults import Faults
 from zephon.io.fields import TEXT, Column
+from zephon.io.formats.arrow_columns import converted_column
 from zephon.io.formats.blocks import Block, Decoded, Problem
 from zephon.io.formats.compressed_text import COMPRESSED
 from zephon.io.formats.csv_records import pieces_of
 from zephon.io.formats.line_blocks import BYTE_ORDER_MARK
-from zephon.io.formats.parquet_groups import converted_column
-from zephon.io.formats.parquet_schema import check_column
 from zephon.io.formats.table_format import TableFormat
+from zephon.io.formats.table_schemas import check_column
 
 _OTHER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 

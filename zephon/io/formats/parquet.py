@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from zephon.errors import DatasetError, nearest
 from zephon.io.data_file import DataFile
 from zephon.io.field_types import FoundType
-from zephon.io.fields import LOOKED_AT, Column, Field, Seen, merged_kind
-from zephon.io.formats.arrow_columns import kind_of_type
+from zephon.io.fields import LOOKED_AT, Column, Field, Seen
 from zephon.io.formats.file_format import FileFormat, told_hash
 from zephon.io.formats.first_rows import seen_in_column
 from zephon.io.formats.format import (
@@ -38,7 +36,12 @@ from zephon.io.formats.parquet_layouts import (
     schema_of,
     share_schemas,
 )
-from zephon.io.formats.parquet_schema import check_column, type_of, types_of_schemas
+from zephon.io.formats.table_schemas import (
+    check_column,
+    check_declared_columns,
+    fields_of_schemas,
+    types_of_schemas,
+)
 from zephon.io.marks import FULL, MARK
 from zephon.io.shard import ListedBy, Shard, file_status
 from zephon.io.shards import Shards
@@ -75,13 +78,7 @@ class Parquet(FileFormat):
 
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """Join the columns of all footers; complete if every shard has every column."""
-        schemas = [schema_of(shards[place]) for place in _telling(shards)]
-        kinds: dict[str, list[str]] = {}
-        for schema in schemas:
-            for field in schema:
-                kinds.setdefault(field.name, []).append(kind_of_type(field.type))
-        fields = tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
-        return fields, all(set(schema.names) == set(kinds) for schema in schemas)
+        return fields_of_schemas([schema_of(shards[place]) for place in _telling(shards)])
 
     def types(self, dataset: str, shards: Shards) -> Mapping[str, FoundType]:
         """Join the types of all footers that have rows; each different one is looked at once."""
@@ -93,15 +90,7 @@ class Parquet(FileFormat):
     def check_declared(self, dataset: str, shards: Shards, columns: Sequence[Column]) -> None:
         """Refuse columns that no shard has, or that one has in a type that cannot be read so."""
         there = [(shards[place].name, schema_of(shards[place])) for place in _telling(shards)]
-        for column in columns:
-            for name, schema in there:
-                check_column(dataset, name, schema, column)
-            if there and all(type_of(schema, column) is None for _, schema in there):
-                names = dict.fromkeys(name for _, schema in there for name in schema.names)
-                raise DatasetError(
-                    f"dataset {dataset!r}: schema must name columns, got {column.path!r}, which no "
-                    f"shard has; {nearest(column.path, names)}"
-                )
+        check_declared_columns(dataset, there, columns)
 
     def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:
         """Take kinds from all footers, and lengths from the first pages of the first row group.

@@ -12,15 +12,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zephon.column_steps import Statistics
 from zephon.errors import ShardError
-from zephon.io.faults import Faults, unknown_by
+from zephon.io.faults import Faults
 from zephon.io.fields import Column
-from zephon.io.formats.arrow_columns import converted, empty_column
+from zephon.io.formats.arrow_columns import converted_column, empty_column
 from zephon.io.formats.arrow_rows import TableRows
 from zephon.io.formats.dictionaries import check_dictionaries
 from zephon.io.formats.format import (
@@ -37,9 +36,8 @@ from zephon.io.formats.parquet_footer import (
 )
 from zephon.io.formats.parquet_layouts import schema_of
 from zephon.io.formats.parquet_parts import BUFFER_BYTES, ForwardParts
-from zephon.io.formats.parquet_schema import type_of
 from zephon.io.formats.parquet_statistics import FooterStatistics, statistics_of_part
-from zephon.io.offsets import offsets_of
+from zephon.io.formats.table_schemas import type_of
 from zephon.io.shard import Shard
 
 _OPEN_FILES = 16  # a thread
@@ -200,28 +198,3 @@ class _OpenFiles(threading.local):
 
     def __init__(self) -> None:
         self.files: OrderedDict[int, tuple[pq.ParquetFile, Footer]] = OrderedDict()
-
-
-def converted_column(table: pa.Table, column: Column) -> tuple[pa.Array, Faults]:
-    """Convert a column of a table, chunk by chunk, as ``arrow_columns.converted`` does each."""
-    chunks = _chunks(table, column.path)
-    if len(chunks) == 1:
-        return converted(chunks[0], column)
-    parts = [converted(chunk, column) for chunk in chunks]
-    if not parts:
-        return empty_column(column, 0), Faults.of({}, column)
-    starts = offsets_of([len(chunk) for chunk in chunks])
-    rows = [bad.rows + start for (_, bad), start in zip(parts, starts, strict=False)]
-    details = [detail for _, bad in parts for detail in bad.details]
-    joined = pa.concat_arrays([array for array, _ in parts])
-    return joined, Faults(np.concatenate(rows), details, unknown_by(column))
-
-
-def _chunks(table: pa.Table, path: str) -> list[pa.Array]:
-    if path in table.column_names:
-        return table.column(path).chunks
-    first, *inner = path.split(".")
-    chunks: list[pa.Array] = table.column(first).chunks
-    for name in inner:  # flatten() gives children the nulls of their parent
-        chunks = [chunk.flatten()[chunk.type.get_field_index(name)] for chunk in chunks]
-    return chunks

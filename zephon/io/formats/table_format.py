@@ -9,18 +9,21 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from zephon.errors import DatasetError, nearest
 from zephon.io.faults import Faults
 from zephon.io.field_types import FoundType
-from zephon.io.fields import LOOKED_AT, Column, Field, Seen, merged_kind
-from zephon.io.formats.arrow_columns import kind_of_type
+from zephon.io.fields import LOOKED_AT, Column, Field, Seen
+from zephon.io.formats.arrow_columns import converted_column
 from zephon.io.formats.block_format import BlockFormat
 from zephon.io.formats.block_groups import BlockGroups
 from zephon.io.formats.block_layouts import BlockLayouts, layout_of
 from zephon.io.formats.first_rows import seen_in_column
 from zephon.io.formats.format import GroupReader
-from zephon.io.formats.parquet_groups import converted_column
-from zephon.io.formats.parquet_schema import check_column, type_of, types_of_schemas
+from zephon.io.formats.table_schemas import (
+    check_column,
+    check_declared_columns,
+    fields_of_schemas,
+    types_of_schemas,
+)
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
 
@@ -55,13 +58,7 @@ class TableFormat(BlockFormat):
 
     def fields(self, dataset: str, shards: Shards) -> tuple[tuple[Field, ...], bool]:
         """Join the columns of all files; complete if every one has every column."""
-        schemas = [schema for _, schema in self._telling(shards)]
-        kinds: dict[str, list[str]] = {}
-        for schema in schemas:
-            for field in schema:
-                kinds.setdefault(field.name, []).append(kind_of_type(field.type))
-        fields = tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
-        return fields, all(set(schema.names) == set(kinds) for schema in schemas)
+        return fields_of_schemas([schema for _, schema in self._telling(shards)])
 
     def types(self, dataset: str, shards: Shards) -> Mapping[str, FoundType]:
         """Join the types of all files that have rows."""
@@ -71,16 +68,7 @@ class TableFormat(BlockFormat):
 
     def check_declared(self, dataset: str, shards: Shards, columns: Sequence[Column]) -> None:
         """Refuse columns that no shard has, or that one has in a type that cannot be read so."""
-        there = self._telling(shards)
-        for column in columns:
-            for name, schema in there:
-                self.check_column(dataset, name, schema, column)
-            if there and all(type_of(schema, column) is None for _, schema in there):
-                names = dict.fromkeys(name for _, schema in there for name in schema.names)
-                raise DatasetError(
-                    f"dataset {dataset!r}: schema must name columns, got {column.path!r}, which no "
-                    f"shard has; {nearest(column.path, names)}"
-                )
+        check_declared_columns(dataset, self._telling(shards), columns, self.check_column)
 
     def first_lists(self, dataset: str, shards: Shards, names: Sequence[str]) -> dict[str, Seen]:
         """Take kinds from what all files say, and lengths from the first rows."""

@@ -1,16 +1,16 @@
-"""What a Parquet schema has at a dotted path, and whether a plan can read it."""
+"""What schemas of tables have at a dotted path, whether a plan can read it, and all together."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
 from zephon.errors import DatasetError, nearest
 from zephon.io.column_types import may_become
 from zephon.io.field_types import FoundType, TypesSeen
-from zephon.io.fields import Column, can_hold
+from zephon.io.fields import Column, Field, can_hold, merged_kind
 from zephon.io.formats.arrow_columns import kind_of_type, numbers_of_type
 
 
@@ -47,6 +47,16 @@ def types_of_schemas(schemas: Iterable[tuple[str, pa.Schema]]) -> dict[str, Foun
                 seen.add_odd(field.name, f"{why}; rewrite the file with distinct names")
             seen.add(field.name, field.type, place)
     return seen.found()
+
+
+def fields_of_schemas(schemas: Sequence[pa.Schema]) -> tuple[tuple[Field, ...], bool]:
+    """Join the columns of some schemas; the second says whether every one has every column."""
+    kinds: dict[str, list[str]] = {}
+    for schema in schemas:
+        for field in schema:
+            kinds.setdefault(field.name, []).append(kind_of_type(field.type))
+    fields = tuple(Field(name, merged_kind(seen)) for name, seen in kinds.items())
+    return fields, all(set(schema.names) == set(kinds) for schema in schemas)
 
 
 def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) -> None:
@@ -92,6 +102,34 @@ def check_column(dataset: str, shard: str, schema: pa.Schema, column: Column) ->
         raise DatasetError(
             f"{where}: column {path!r} must be {column.wanted}, got {dtype}; {way_out}"
         )
+
+
+def check_declared_columns(
+    dataset: str,
+    there: Sequence[tuple[str, pa.Schema]],
+    columns: Sequence[Column],
+    check: Callable[[str, str, pa.Schema, Column], None] = check_column,
+) -> None:
+    """Refuse columns that no shard has, or that one has in a type that cannot be read so.
+
+    Args:
+        dataset: its name, for messages.
+        there: shards by name, of each different schema one.
+        columns: what the user says there is.
+        check: refuses a column that a shard has in no readable type.
+
+    Raises:
+        DatasetError: names the column, and what there is.
+    """
+    for column in columns:
+        for name, schema in there:
+            check(dataset, name, schema, column)
+        if there and all(type_of(schema, column) is None for _, schema in there):
+            names = dict.fromkeys(name for _, schema in there for name in schema.names)
+            raise DatasetError(
+                f"dataset {dataset!r}: schema must name columns, got {column.path!r}, which no "
+                f"shard has; {nearest(column.path, names)}"
+            )
 
 
 def _bar(schema: pa.Schema, path: str) -> tuple[str, pa.DataType] | None:
