@@ -29,6 +29,7 @@ from zephon.io.formats.memory import Memory
 from zephon.io.formats.parquet import Parquet
 from zephon.io.formats.registering import register, registered
 from zephon.io.formats.text import Text
+from zephon.io.formats.web_dataset import WebDataset
 
 __all__ = [
     "FORMATS",
@@ -49,4 +50,5 @@ FORMATS = registered(
     Tsv(),
     JsonFile(),
     Text(),
+    WebDataset(),
 )
