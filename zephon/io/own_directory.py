@@ -1,6 +1,6 @@
-"""The directory that holds the spill: made for one user alone, and whom it may belong to.
+"""Directories of our own, such as the spill: made for one user alone, and whose they may be.
 
-Decoded rows are as private as the rows themselves, whatever the umask says: directories that are
+Decoded rows and copies of files are as private as the rows themselves, whatever the umask says: directories that are
 made here are the user's alone. One that was there already keeps its mode, so that is how to share
 a root with a group; the files in it stay the user's own.
 

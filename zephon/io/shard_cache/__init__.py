@@ -1,9 +1,10 @@
 """Whole shards of far places, kept on the local disk: a cache that loses nothing.
 
-Read in this order: ``cache`` (what callers ask: hold a shard), ``local_shard`` and ``holds`` (one
-that lies here, and who holds it), ``arrivals``, ``flights``, ``election`` and ``fetching`` (how one
-comes: once a process, once a machine, whole), ``room`` and ``counting`` (how much may lie here, and
-who has to leave), ``users`` and ``owners`` (which processes use what, and whether they live),
+Read in this order: ``settings`` and ``cache`` (what callers ask: hold a shard), ``local_shard`` and
+``holds`` (one that lies here, and who holds it), ``arrivals``, ``flights``, ``election``,
+``fetching``, ``wanted_hashes``, ``disk`` and ``progress`` (how one comes: once a process, once a
+machine, whole, and seen by who waits), ``room`` and ``counting`` (how much may lie here, and who
+has to leave), ``users`` and ``owners`` (which processes use what, and whether they live),
 ``root``, ``names`` and ``told`` (the directory itself), ``prefetch`` (what is fetched before it is
 asked for), ``contents`` (what lies here, for people).
 
