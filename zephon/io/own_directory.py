@@ -1,8 +1,8 @@
 """Directories of our own, such as the spill: made for one user alone, and whose they may be.
 
-Decoded rows and copies of files are as private as the rows themselves, whatever the umask says: directories that are
-made here are the user's alone. One that was there already keeps its mode, so that is how to share
-a root with a group; the files in it stay the user's own.
+Decoded rows and copies of files are as private as the rows themselves, whatever the umask says:
+directories that are made here are the user's alone. One that was there already keeps its mode, so
+that is how to share a root with a group; the files in it stay the user's own.
 
 A root that nobody named lies where anyone may expect it, in the temporary directory where the user
 has no home. What others could put there would be loaded as decoded rows, so such a root must be
