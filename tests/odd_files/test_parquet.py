@@ -206,13 +206,19 @@ def test_kinds_of_lists(tmp_path):
     assert [list(value) for value in column(tokens, "ids")] == [[]] + [[1, 2]] * 4
 
 
-@odd("Parquet", "two columns of one name", "an error if they are needed, else nothing")
+@odd(
+    "Parquet",
+    "two columns of one name",
+    "an error if they are needed, as whole rows need them; else nothing",
+)
 def test_two_columns_of_one_name(tmp_path):
     double = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array(["x"])], ["a", "a", "t"])
     data = written(tmp_path, double)
     assert column(data, "t") == ["x"]
     with pytest.raises(PlanError, match=r"shard '0.parquet' has 2 columns of that name; rewrite"):
         column(data, "a")
+    with pytest.raises(DatasetError, match=r"shard '0.parquet': whole rows .*2 named 'a'; rewrite"):
+        rows_of(data)
 
 
 @odd(

@@ -39,6 +39,7 @@ from zephon.io.formats.parquet_layouts import (
 from zephon.io.formats.table_schemas import (
     check_column,
     check_declared_columns,
+    check_whole_rows,
     fields_of_schemas,
     types_of_schemas,
 )
@@ -125,6 +126,8 @@ class Parquet(FileFormat):
             shard = shards[place]
             for column in columns:
                 check_column(dataset, shard.name, schema_of(shard), column)
+            if payload:
+                check_whole_rows(dataset, shard.name, schema_of(shard))
         return ParquetGroups(dataset, shards, columns, payload=payload)
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:

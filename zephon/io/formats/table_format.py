@@ -21,6 +21,7 @@ from zephon.io.formats.format import GroupReader
 from zephon.io.formats.table_schemas import (
     check_column,
     check_declared_columns,
+    check_whole_rows,
     fields_of_schemas,
     types_of_schemas,
 )
@@ -93,6 +94,8 @@ class TableFormat(BlockFormat):
     ) -> GroupReader:
         """Check what every file that has rows says, then make the reader."""
         self.check_columns(dataset, shards, columns)
+        for place in self._differing(shards) if payload else ():
+            check_whole_rows(dataset, shards[place].name, self.schema_of(shards[place]))
         return BlockGroups(
             dataset,
             shards,

@@ -132,6 +132,21 @@ def check_declared_columns(
             )
 
 
+def check_whole_rows(dataset: str, shard: str, schema: pa.Schema) -> None:
+    """Refuse whole rows of a shard in which one column would hide another.
+
+    Raises:
+        DatasetError: two columns have one name; names shard and column.
+    """
+    twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise DatasetError(
+            f"dataset {dataset!r}, shard {shard!r}: whole rows must have columns of distinct "
+            f"names, got {schema.names.count(twice)} named {twice!r}; rewrite the file, or read "
+            f"others alone with select()"
+        )
+
+
 def _bar(schema: pa.Schema, path: str) -> tuple[str, pa.DataType] | None:
     """Find what on the way to a nested leaf is no struct, and so bars it."""
     parts = path.split(".")
