@@ -50,7 +50,11 @@ def test_plain_values_become_a_column_at_once(values, dtype):
         (DAY, pa.timestamp("ms"), DAY),
         (np.datetime64("2020-01-01"), pa.date32(), DAY.date()),
         (np.datetime64("2020-01-01T00:00:00", "s"), pa.timestamp("us"), DAY),
-        (DAY.replace(tzinfo=UTC), pa.timestamp("us", "UTC"), DAY.replace(tzinfo=UTC)),
+        (
+            DAY.replace(tzinfo=datetime.UTC),
+            pa.timestamp("us", "UTC"),
+            DAY.replace(tzinfo=datetime.UTC),
+        ),
         (Decimal("1.5"), pa.decimal128(5, 2), Decimal("1.50")),
     ],
 )
@@ -82,7 +86,6 @@ def test_other_values_are_taken_one_by_one(value, dtype, made):
         ({"c": 1}, OBJECT, "an object with 'c', which that type lacks"),
         ("a\ud800", pa.large_string(), r"text with '\\ud800' at character 1"),
         ("2020-01-01", pa.timestamp("us"), "text '2020-01-01'"),
-        (DAY, pa.timestamp("us", "UTC"), "2020-01-01 00:00:00"),
         (DAY.replace(microsecond=1), pa.timestamp("ms"), "2020-01-01 00:00:00.000001"),
         (Decimal("1.25"), pa.decimal128(5, 1), "1.25"),
     ],
@@ -97,3 +100,8 @@ def test_nulls_in_a_list_stay_a_list_of_nulls():
     nulls = pa.large_list(pa.null())
     for dtype, value in ((nulls, [None, None]), (pa.struct([("a", nulls)]), {"a": [None]})):
         assert checked_column([checked(value, dtype), None], dtype).to_pylist() == [value, None]
+
+
+def test_a_time_without_a_zone_is_of_utc_where_one_is_declared():
+    found = checked_column([checked(DAY, pa.timestamp("us", "UTC"))], pa.timestamp("us", "UTC"))
+    assert found[0].as_py() == DAY.replace(tzinfo=datetime.UTC)

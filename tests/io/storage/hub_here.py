@@ -11,7 +11,7 @@ from tests.hub_server import HubServer
 from zephon.io.storage.hub import find_on_hub
 from zephon.io.storage.patience import Patience
 
-QUICK = Patience(attempts=3, seconds=20.0, stall=1.0, first_wait=0.02, longest_wait=0.1)
+QUICK = Patience(attempts=3, seconds=60.0, stall=10.0, first_wait=0.02, longest_wait=0.1)
 FORMATS = {"jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"), "parquet": (".parquet",)}
 ALICE, BOB, WRONG = "hf_alicePlantedToken", "hf_bobPlantedToken", "hf_wrongPlantedToken"
 TOKENS = {
