@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from zephon.io.formats.line_blocks import LineBlocks, index_lines
+from zephon.io.formats.line_blocks import index_lines
 from zephon.io.formats.line_decoder import load_rows
 from zephon.io.formats.line_types import found_types, joined_types, stored_types, summed
 from zephon.io.seen_types import SeenTypes
@@ -47,16 +47,12 @@ def test_too_many_fields_are_no_types():
     assert summed(seen) is None
 
 
-def blocks(types):
-    return LineBlocks(*[None] * 3, b"", types)
-
-
 def test_types_over_shards():
     types = joined_types(
         [
-            ("a", blocks({"n": [("null", 0)], "x": [("int64", 3)]})),
-            ("b", blocks({"n": [("int64", 2)], "o": [("a list that holds an object", 1)]})),
-            ("c", blocks({"x": [("large_string", 5), ("int64", 9)]})),
+            ("a", {"n": [("null", 0)], "x": [("int64", 3)]}),
+            ("b", {"n": [("int64", 2)], "o": [("a list that holds an object", 1)]}),
+            ("c", {"x": [("large_string", 5), ("int64", 9)]}),
         ]
     )
     assert stored_types(json.loads(json.dumps(types))) == types
@@ -68,7 +64,7 @@ def test_types_over_shards():
 
 
 def test_one_shard_where_nobody_looked():
-    assert joined_types([("a", blocks({"n": [("int64", 0)]})), ("b", blocks(None))]) is None
+    assert joined_types([("a", {"n": [("int64", 0)]}), ("b", None)]) is None
     assert found_types(None) == {}
 
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.io.formats.file_format import Entry, EntryProblem, Number
-from zephon.io.formats.line_blocks import LineBlocks
 from zephon.io.formats.line_types import Types, joined_types, stored_types
 from zephon.io.offsets import offsets_of
 from zephon.io.shard import Shard
@@ -84,9 +83,7 @@ class BlockLayouts(Layouts):
             codes=np.array(codes, np.int32),
             options=options,
             types=joined_types(
-                (shard.name, cast(LineBlocks, layout_of(shard)))  # of which only types are used
-                for shard in shards
-                if shard.rows
+                (shard.name, layout_of(shard).types) for shard in shards if shard.rows
             ),
         )
 

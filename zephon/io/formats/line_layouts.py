@@ -60,7 +60,9 @@ class LineLayouts(Layouts):
             first_rows=np.concatenate([empty, *(each.first_rows for each in blocks)]),
             first_lines=np.concatenate([empty, *(each.first_lines for each in blocks)]),
             openings=pa.array([each.opening for each in blocks], pa.binary()),
-            types=joined_types((shard.name, blocks_of(shard)) for shard in shards if shard.rows),
+            types=joined_types(
+                (shard.name, blocks_of(shard).types) for shard in shards if shard.rows
+            ),
         )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Types of the fields of JSON lines, as an index tells them, and over all shards.
+"""Types of fields that only rows tell, as in JSON lines: in an index, and over all shards.
 
 In an index, ``extra.types`` gives for each top-level field what its values are, and the first row
 of that: one Arrow type if there is one for all values of the file, else several; words such as "an
@@ -7,7 +7,7 @@ object" stand for what needs a ``schema``. Values are never converted to find a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -15,12 +15,14 @@ import pyarrow as pa
 from zephon.column_steps import can_name_a_column
 from zephon.io.column_types import joined
 from zephon.io.field_types import FoundType, TypesSeen
-from zephon.io.formats.line_blocks import LineBlocks
 from zephon.io.seen_types import SeenTypes, Sights
 from zephon.io.type_names import type_of_text
 
 Types = dict[str, list[tuple[str, str, int]]]
 """By field: what was met, and the shard and row where it was first."""
+
+FileTypes = Mapping[str, Sequence[tuple[str, int]]]
+"""The same of one file: by field, what was met, and the row where it was first."""
 
 
 def summed(seen: SeenTypes) -> dict[str, list[tuple[str, int]]] | None:
@@ -40,13 +42,13 @@ def summed(seen: SeenTypes) -> dict[str, list[tuple[str, int]]] | None:
     }
 
 
-def joined_types(shards: Iterable[tuple[str, LineBlocks]]) -> Types | None:
-    """Join what is known of some shards; None if nobody looked at one of them."""
+def joined_types(shards: Iterable[tuple[str, FileTypes | None]]) -> Types | None:
+    """Join what is known of some shards, by name; None if nobody looked at one of them."""
     found: dict[str, dict[str, tuple[str, int]]] = {}
-    for name, blocks in shards:
-        if blocks.types is None:
+    for name, types in shards:
+        if types is None:
             return None
-        for field, sights in blocks.types.items():
+        for field, sights in types.items():
             seen = found.setdefault(field, {})
             for what, row in sights:
                 if what not in seen:
