@@ -244,7 +244,7 @@ def test_output_may_go_elsewhere(tmp_path):
     assert os.listdir(tmp_path / "data") == ["a.jsonl"]
     with pytest.raises(DatasetError, match=r"must lie in a directory that is there, .*nowhere"):
         build_index("jsonl", folder, output_path=tmp_path / "nowhere" / "x", progress=False)
-    with pytest.raises(NotYetError, match="s3:// is not supported yet"):
+    with pytest.raises(DatasetError, match=r"on this machine, got 's3://bucket/index\.json'"):
         build_index("jsonl", folder, output_path="s3://bucket/index.json", progress=False)
 
 
@@ -270,7 +270,7 @@ def test_what_cannot_be_built(build, tmp_path):
     wanted = f"^{name}: format must be one of .*'jsonl', 'parquet'.*, got 'parqet'; did you mean"
     with pytest.raises(ValueError, match=wanted):
         call("parqet")
-    with pytest.raises(NotYetError, match="hf:// is not supported yet"):
+    with pytest.raises(DatasetError, match="on this machine, got 'hf://org/name/train'"):
         call("jsonl", "hf://org/name/train")
     with pytest.raises(FileNotFoundError, match="nothing lies at"):
         call("jsonl", tmp_path / "nowhere")

@@ -240,7 +240,7 @@ def _target(
     if output_path is None:
         return file_to_write(call, directory, default)
     what = f"{call}: output_path"
-    refuse_remote(name, path_text(what, output_path))
+    refuse_remote(what, path_text(what, output_path))
     return file_to_write(what, output_path, default)
 
 

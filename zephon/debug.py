@@ -16,6 +16,7 @@ import numpy as np
 
 from zephon.errors import DatasetError, ExecutionError
 from zephon.io.dataset import Dataset
+from zephon.io.far_reading import FarReading
 from zephon.io.group_cache import GroupCache
 from zephon.io.options import StoreOptions
 from zephon.io.reader import RowReader
@@ -69,7 +70,12 @@ class DatasetInspector:
             spill = Spill(SpillSettings.of(wanted))
         self._cache = GroupCache(_CACHE_BYTES, spill)
         self._reader: RowReader | None = RowReader(
-            dataset, (), payload=True, cache=self._cache, late_rows=True
+            dataset,
+            (),
+            payload=True,
+            cache=self._cache,
+            late_rows=True,
+            far=FarReading.of(StoreOptions.from_any(io_options)),
         )
 
     def __enter__(self) -> DatasetInspector:

@@ -171,11 +171,6 @@ def test_train_and_test_files_side_by_side_are_both_listed_as_shards(tmp_path):
     assert dataset.passed_over == ("README.md: not data", "train-000.parquet.tmp: temporary")
 
 
-def test_a_remote_path_is_named_as_such():
-    with pytest.raises(NotYetError, match="hf:// is not supported yet"):
-        Dataset.from_path("d", "hf://org/name/train")
-
-
 def test_fields_that_an_index_alone_tells_of(tmp_path):
     (tmp_path / "0.jsonl").write_text('{"n": 1}\n')
     (tmp_path / "1.jsonl").write_text('{"late": 5, "odd": {"x": 1}}\n')

@@ -52,6 +52,7 @@ def test_defaults_are_the_documented_ones():
         "vortex": {"segment_cache_bytes": 64 << 20, "worker_threads": 1},
         "lance": {"worker_threads": 2},
         "metadata_cache_entries": 256,
+        "direct": False,
     }
     assert StoreOptions().without_effect == ()
 

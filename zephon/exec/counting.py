@@ -20,6 +20,7 @@ from zephon.exec.block import QUARANTINED, SKIPPED
 from zephon.exec.runners import InlineRunner, Runner
 from zephon.exec.segment import Segment
 from zephon.io.dataset import Dataset
+from zephon.io.far_reading import FarReading
 from zephon.io.fields import Column
 from zephon.io.group_cache import GroupCache
 from zephon.io.reader import RowReader
@@ -129,8 +130,10 @@ class SegmentCount(RowCount):
         runner: Runner,
         segment: Segment,
         fetch: physical.FetchRows,
+        far: FarReading,
     ) -> None:
         super().__init__(datasets, cache, runner)
+        self._far = far
         self._segment = segment
         self._fetch = fetch
 
@@ -140,7 +143,11 @@ class SegmentCount(RowCount):
             return None
         about = self._datasets[dataset][1]
         return self._fetch.columns, RowReader(
-            about, self._fetch.columns, payload=self._fetch.payload, cache=self._cache
+            about,
+            self._fetch.columns,
+            payload=self._fetch.payload,
+            cache=self._cache,
+            far=self._far,
         )
 
     def count(
@@ -176,8 +183,10 @@ class MeasureCount(RowCount):
         datasets: Mapping[str, tuple[int, Dataset]],
         cache: GroupCache,
         measure: Callable[[Any], int],
+        far: FarReading,
     ) -> None:
         super().__init__(datasets, cache, InlineRunner())
+        self._far = far
         self._measure = measure
         self._readers: dict[str, RowReader] = {}
 
@@ -187,7 +196,7 @@ class MeasureCount(RowCount):
         kinds = about.kinds_without_index().items()
         columns = tuple(Column(name, kind, "empty") for name, kind in kinds if kind in _SIZES)
         try:
-            reader = RowReader(about, columns, payload=False, cache=self._cache)
+            reader = RowReader(about, columns, payload=False, cache=self._cache, far=self._far)
         except DatasetError:  # whoever reads such a column says what is wrong with it
             return None
         return (columns, reader) if columns else None
@@ -198,7 +207,9 @@ class MeasureCount(RowCount):
         """Measure row by row."""
         about = self._datasets[dataset][1]
         if dataset not in self._readers:
-            self._readers[dataset] = RowReader(about, (), payload=True, cache=self._cache)
+            self._readers[dataset] = RowReader(
+                about, (), payload=True, cache=self._cache, far=self._far
+            )
         try:
             payload = self._readers[dataset].take(shards, rows).payload
         except DataError:

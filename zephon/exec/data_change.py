@@ -47,7 +47,10 @@ def data_change(then: Manifest, now: Manifest) -> DataChange:
     both = [name for name in was if name in is_now]
     same = [name for name in both if was[name] == is_now[name]]
     other = {
-        name: _differ(then.marks, now.marks, name) or _differ(then.full, now.full, name)
+        name: _differ(then.marks, now.marks, name)
+        or _differ(then.full, now.full, name)
+        # Another version may hold the same; where nothing else is known, nobody says so.
+        or (_differ(then.versions, now.versions, name) and not _compared(then, now, name))
         for name in same
     }
     return DataChange(
@@ -61,6 +64,7 @@ def data_change(then: Manifest, now: Manifest) -> DataChange:
             for name in same
             if not other[name]
             and _differ(then.written, now.written, name)
+            and not _same(then.versions, now.versions, name)
             and was[name][1] > WHOLE_BYTES  # else its mark is of all of it
             and not (name in then.full and name in now.full)
         ),
@@ -93,13 +97,26 @@ def _summed(then: Manifest, now: Manifest) -> DataChange:
     known = None not in pairs["full"]
     return DataChange(
         added=tuple(now.names(count)),
-        some_rewritten=other["marks"] or other["full"],
-        some_touched=other["written"] and not known,
+        some_rewritten=other["marks"]
+        or other["full"]
+        or (other["versions"] and None in pairs["marks"] and not known),
+        some_touched=other["written"]
+        and not known
+        and (None in pairs["versions"] or other["versions"]),
     )
 
 
 def _differ(before: Mapping[str, int], after: Mapping[str, int], name: str) -> bool:
     return name in before and name in after and before[name] != after[name]
+
+
+def _same(before: Mapping[str, int], after: Mapping[str, int], name: str) -> bool:
+    return name in before and name in after and before[name] == after[name]
+
+
+def _compared(then: Manifest, now: Manifest, name: str) -> bool:
+    """Say whether the content of a shard is known of both."""
+    return (name in then.marks and name in now.marks) or (name in then.full and name in now.full)
 
 
 def _renamed(

@@ -15,7 +15,7 @@ from typing import Any
 
 from zephon.errors import CheckpointError
 from zephon.exec.data_change import DataChange, data_change
-from zephon.exec.manifest import Manifest, to_dict
+from zephon.exec.manifest import URL, Manifest, to_dict
 from zephon.io.contents import Contents, contents_seen, contents_told, hashed_whole
 from zephon.io.dataset import Dataset
 from zephon.io.recorded import RECORDED_SHARDS
@@ -86,6 +86,8 @@ def manifest_of(
         unchanged: the datasets of which what it says holds on.
     """
     kept = {name: dict(restored["manifest"][name]) for name in unchanged} if restored else {}
+    # Of far places the manifest says where they are: they may be elsewhere now.
+    kept = {n: held for n, held in kept.items() if URL not in held and not _is_far(datasets[n])}
     if verify != FULL:
         return partial(_recorded, datasets, kept)
     kept = {name: held for name, held in kept.items() if _knows_all(held)}
@@ -102,6 +104,10 @@ def _recorded(datasets: Mapping[str, Dataset], known: Mapping[str, Any]) -> dict
         name: known[name] if name in known else to_dict(contents_told(dataset))
         for name, dataset in datasets.items()
     }
+
+
+def _is_far(dataset: Dataset) -> bool:
+    return dataset.shards.far is not None
 
 
 def _knows_all(held: Mapping[str, Any]) -> bool:

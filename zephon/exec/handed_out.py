@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from zephon.exec.arrivals import Counts
 from zephon.exec.block import Bad
 from zephon.io.dataset import Dataset
+from zephon.io.far_reading import FarReading
 from zephon.io.options import StoreOptions, own_quarantine_root
 from zephon.io.quarantine import Condemned, Quarantine
 from zephon.io.row_policy import RAISES
@@ -36,7 +37,8 @@ class HandedOut:
         """Take a source's datasets, and the place that the options name."""
         root, ours = quarantine_root(options)
         datasets = [component.dataset for component in source.components]
-        return cls(datasets, Quarantine(root, ours=ours))
+        far = FarReading.of(StoreOptions.from_any(options.io_options))
+        return cls(datasets, Quarantine(root, ours=ours, far=far))
 
     @property
     def writes(self) -> bool:

@@ -22,7 +22,9 @@ from zephon.io.recorded import RECORDED_SHARDS
 from zephon.io.shards import Shards
 
 _HASH_BYTES = 6
-COLUMNS = ("marks", "written", "full")
+COLUMNS = ("marks", "written", "full", "versions")
+URL = "url"
+_OF_COPIES = ("written", "versions", URL)
 
 
 def _unknown(*_: object) -> None:
@@ -38,7 +40,7 @@ class Manifest:
     """The shards of a dataset at some time.
 
     count: how many. sizes: rows and bytes of each by name, in order; None where only digests are
-    known. marks, written, full: what is known of each, by name, as ``Contents`` has it.
+    known. marks, written, full, versions: what is known of each, by name, as ``Contents`` has it.
     digest: of names, rows and bytes of the first so many shards; None where that is not known.
     names: of the shards from a position on, where they are known.
     hashes: of a column of the first so many shards; None where that is not known.
@@ -49,6 +51,7 @@ class Manifest:
     marks: Mapping[str, int] = field(default_factory=dict)
     written: Mapping[str, int] = field(default_factory=dict)
     full: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
     digest: Callable[[int], str | None] = _unknown
     names: Callable[[int], Sequence[str]] = _no_names
     hashes: Callable[[str, int], str | None] = _unknown
@@ -71,10 +74,17 @@ class Manifest:
                 raise TypeError(f"its manifest must be an object, got {type(held).__name__}")
             if isinstance(shards, list):
                 sizes = {shard: (rows, size) for shard, rows, size in shards}
-                if unknown := held.keys() - set(COLUMNS):
+                if unknown := held.keys() - {*COLUMNS, URL}:
                     raise ValueError(f"it tells of {min(unknown)!r:.40}")
-                marks, written, full = (_numbers(key, held, sizes) for key in COLUMNS)
-                return cls(count=len(sizes), sizes=sizes, marks=marks, written=written, full=full)
+                marks, written, full, versions = (_numbers(key, held, sizes) for key in COLUMNS)
+                return cls(
+                    count=len(sizes),
+                    sizes=sizes,
+                    marks=marks,
+                    written=written,
+                    full=full,
+                    versions=versions,
+                )
             known = {(key, shards): str(value) for key, value in held.items()}
             return cls(
                 count=int(shards),
@@ -121,33 +131,35 @@ class Manifest:
             {} if column is None else dict(zip(told, column.tolist(), strict=True))
             for column in columns.values()
         )
-        marks, written, full = known
+        marks, written, full, versions = known
         return cls(
             count=len(shards),
             sizes=dict(zip(names, sizes, strict=True)),
             marks=marks,
             written=written,
             full=full,
+            versions=versions,
         )
 
 
 def to_dict(contents: Contents) -> dict[str, str]:
     """Write what shards hold as JSON values: six bytes a mark, and times; digests of very many."""
     there = {name: column for name, column in _columns(contents).items() if column is not None}
+    url = {URL: contents.url} if contents.url else {}
     if any(len(column) > RECORDED_SHARDS for column in there.values()):
-        return {name: str(_digest(column, len(column))) for name, column in there.items()}
-    return {
+        return url | {name: str(_digest(column, len(column))) for name, column in there.items()}
+    return url | {
         name: pack(column) if name == "written" else _packed(column)
         for name, column in there.items()
     }
 
 
 def without_times(manifest: Any) -> Any:
-    """Leave out when files were written: ranks may have copies of their own."""
+    """Leave out when files were written, and where: ranks may have copies of their own."""
     if not isinstance(manifest, Mapping):
         return manifest
     return {
-        name: {key: value for key, value in held.items() if key != "written"}
+        name: {key: value for key, value in held.items() if key not in _OF_COPIES}
         if isinstance(held, Mapping)
         else held
         for name, held in manifest.items()
@@ -155,7 +167,7 @@ def without_times(manifest: Any) -> Any:
 
 
 def _columns(contents: Contents) -> dict[str, NDArray[Any] | None]:
-    found = (contents.marks, contents.written, contents.full_hashes)
+    found = (contents.marks, contents.written, contents.full_hashes, contents.versions)
     return dict(zip(COLUMNS, found, strict=True))
 
 

@@ -28,6 +28,7 @@ from zephon.exec.segment import Segment
 from zephon.exec.source_facts import SourceFacts
 from zephon.exec.tokenizers import Tokenizer, load_tokenizer
 from zephon.expressions import RowFilter
+from zephon.io.far_reading import FarReading
 from zephon.io.fields import Column
 from zephon.io.group_cache import GroupCache
 from zephon.io.options import StoreOptions
@@ -72,9 +73,10 @@ def segment_of(
     cache: GroupCache,
     *,
     at_once: int = 1,
+    io_options: StoreOptions | None = None,
 ) -> Segment:
     """Build the stateless steps that begin with reading; see ``Materials`` for the arguments."""
-    return segment_on(floors_of(plan)[0], Materials(source, tokenizers, cache, at_once))
+    return segment_on(floors_of(plan)[0], Materials(source, tokenizers, cache, at_once, io_options))
 
 
 def segment_on(floor: Floor, materials: Materials) -> Segment:
@@ -181,6 +183,7 @@ def _may_lose_rows(step: physical.Step, floor: Floor, source: WorkSource | Sourc
 def _fetch(step: physical.FetchRows, materials: Materials) -> FetchRowsOp:
     """Make one reader a dataset; all share the cache."""
     components = [(n, c) for n, c in enumerate(materials.source.components) if c.read]
+    far = FarReading.of(StoreOptions.from_any(materials.io_options))
     readers = {
         c.dataset_id: RowReader(
             c.dataset,
@@ -189,6 +192,7 @@ def _fetch(step: physical.FetchRows, materials: Materials) -> FetchRowsOp:
             cache=materials.cache,
             keep=RowFilter(step.predicates) if step.predicates else None,
             frame=step.frame,
+            far=far,
         )
         for c in {c.dataset_id: c for _, c in components}.values()
     }

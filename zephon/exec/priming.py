@@ -19,7 +19,9 @@ from zephon.exec.launch import assembly_of, workers_of
 from zephon.exec.parts import segment_of
 from zephon.exec.runners import InlineRunner, ThreadsRunner
 from zephon.exec.tokenizers import Tokenizer
+from zephon.io.far_reading import FarReading
 from zephon.io.group_cache import GroupCache
+from zephon.io.options import StoreOptions
 from zephon.options import DEFAULT_MEMORY_BUDGET, RuntimeOptions, parse_size
 from zephon.planner import physical
 from zephon.planner.compiler import Plan
@@ -185,17 +187,19 @@ def counting(
     measure = None if estimation is None else estimation.measure
     budget = options.memory_budget
     size = DEFAULT_MEMORY_BUDGET if budget is None else parse_size(budget)
+    stores = StoreOptions.from_any(options.io_options)
+    far = FarReading.of(stores)
     cache = GroupCache(size // 2)  # the other half is for texts and tokens
     if measure is not None:
-        yield MeasureCount(datasets, cache, measure)
+        yield MeasureCount(datasets, cache, measure, far)
     elif assembly_of(plan).layout.tokens_field is None:
         yield None
     else:
         workers = workers_of(plan, options)
         runner = InlineRunner() if workers.runner == "inline" else ThreadsRunner(workers.count)
         try:
-            segment = segment_of(plan, source, tokenizers, cache)
-            yield SegmentCount(datasets, cache, runner, segment, _fetch(_steps(plan)))
+            segment = segment_of(plan, source, tokenizers, cache, io_options=stores)
+            yield SegmentCount(datasets, cache, runner, segment, _fetch(_steps(plan)), far)
         finally:
             runner.close()
     cache.clear()

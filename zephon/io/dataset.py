@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from zephon.io.counted import Counted
+from zephon.io.far_opening import open_place
 from zephon.io.field_types import FieldTypes, FoundType
 from zephon.io.fields import Column, Field, Seen
 from zephon.io.formats import FORMATS, register
@@ -24,7 +25,8 @@ from zephon.io.formats.arrow_columns import kind_of_type
 from zephon.io.formats.format import Format
 from zephon.io.formats.memory import Memory, in_memory_shard
 from zephon.io.in_memory import InMemoryShard, check_shards
-from zephon.io.location import check_name, local_directory
+from zephon.io.location import check_name, far_place, local_directory
+from zephon.io.near_shards import first_rows_here
 from zephon.io.opening import check_format, formats_with, open_directory
 from zephon.io.recorded import recorded_manifest
 from zephon.io.row_policy import RAISES, RowPolicy
@@ -44,7 +46,7 @@ class Dataset(Counted):
 
     name: how mixtures, checkpoints and messages call it.
     kind: the format, such as "parquet" or "jsonl"; or "in_memory".
-    path: the absolute directory; None for rows in memory.
+    path: the absolute directory, or the pinned url; None for rows in memory.
     shards: in bytewise order of their names; for rows in memory, ascending by key.
     passed_over: entries of the directory that are not read, each with the reason.
     shard_ids: the user's ids of rows in memory; None where ids are positions.
@@ -100,7 +102,12 @@ class Dataset(Counted):
         glob: str | Sequence[str] | None = None,
         format_options: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Open a local directory of data files of one format.
+        """Open a directory of data files of one format: a local one, or one in a far place.
+
+        Far places are `s3://bucket/prefix`, `gs://`, `gcs://`, `az://`, `azure://`, `abfs://`,
+        `abfss://` (extra "cloud"), and `hf://org/name[@[revision][~source]]/[config/]split` (extra
+        "hf"). What they mean now is pinned: by the versions of objects, or by a commit that stands
+        in ``path`` afterwards. Credentials are those of the environment.
 
         Rows are counted by the first of these that is there: ``_catalog.arrow``, ``index.json``,
         ``_index.json``, the files themselves. One that cannot be right is passed by with a
@@ -142,21 +149,28 @@ class Dataset(Counted):
             DatasetError: a wrong name, format, option, word, pattern or schema, no data file, files
                 of two formats, a folder that cannot be read, or a file that the index names is not
                 there.
-            NotYetError: a store or a format that is documented but not there yet.
+            NotYetError: a format that is documented but not there yet.
             ShardError: a data file cannot be read, or is not what the index says.
+            AccessError: a far place refuses; says what is needed.
+            StorageError: it does not answer.
+            MissingExtraError: what reads far places is not installed; names the extra.
         """
         check_name(name)
         check_format(name, fmt)
         policy = RowPolicy.checked(name, on_error, null_text)
         declared = declared_types(name, schema)
         selection = Selection.of(name, recursive=recursive, glob=glob)
-        directory = local_directory(name, path)
+        place = far_place(name, path, fmt)
         formats = formats_with(name, fmt, format_options)
-        opened = open_directory(name, directory, fmt, formats, selection)
+        if place is None:
+            directory = local_directory(name, path)
+            opened = open_directory(name, directory, fmt, formats, selection)
+        else:
+            opened = open_place(name, place, fmt, formats, selection)
         made = cls(
             name=name,
             kind=opened.format.kind,
-            path=str(directory),
+            path=opened.shards.directory,
             shards=opened.shards,
             passed_over=opened.passed_over,
             seen_fields=opened.fields,
@@ -166,7 +180,7 @@ class Dataset(Counted):
             policy=policy,
         )
         made._warn_of_unseen()
-        if len(made.shards) <= MOST_FILES:
+        if len(made.shards) <= MOST_FILES and not (place is not None and place.is_split):
             names = map(str, made.shards.names)
             warn_of_splits(name, names, selection, stacklevel=2)
         return made
@@ -275,7 +289,8 @@ class Dataset(Counted):
         Raises:
             ShardError: the shard cannot be read.
         """
-        return self.format.first_lists(self.name, self.shards, names)
+        with first_rows_here(self.format, self.shards) as here:
+            return self.format.first_lists(self.name, here, names)
 
     def held_in(self, name: str) -> str:
         """Say what rows hold the numbers of a field in: "list", "tuple", "np" or "pt"."""

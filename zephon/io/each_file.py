@@ -20,7 +20,7 @@ Found = TypeVar("Found")
 def each_file(
     look: Callable[[str, DataFile], Found],
     name: str,
-    directory: Path,
+    directory: Path | str,
     files: Sequence[str],
     threads: int = COUNTING_THREADS,
     *,
@@ -31,7 +31,7 @@ def each_file(
     Args:
         look: looks at one.
         name: of the dataset, for messages.
-        directory: where they are.
+        directory: where they are; or a url.
         files: their names, relative to the directory.
         threads: how many files at a time.
         quickly: a look is expected to take less than a thread takes to start; so there are none

@@ -77,27 +77,43 @@ def read_index(
         content = path.read_bytes()
     except OSError as exc:
         raise UnusableIndex(path.name, f"it cannot be read: {exc}") from exc
-    top = _decoded(content, dict[str, msgspec.Raw], path.name)
-    shards = _decoded(top.get("shards", b"null"), list[msgspec.Raw], path.name) if top else None
-    kind = _kind(path.name, top, shards, formats)
+    return parse_index(dataset, str(path), content, formats, fmt)
+
+
+def parse_index(
+    dataset: str, path: str, content: bytes, formats: Mapping[str, FileFormat], fmt: str | None
+) -> Index | None:
+    """Take up what an index says; the arguments and errors are those of ``read_index``.
+
+    Args:
+        dataset: its name, for messages.
+        path: of the index, or its url.
+        content: of the index.
+        formats: those that can be read.
+        fmt: the one format to read; None takes the index's.
+    """
+    file = path.rpartition("/")[2]
+    top = _decoded(content, dict[str, msgspec.Raw], file)
+    shards = _decoded(top.get("shards", b"null"), list[msgspec.Raw], file) if top else None
+    kind = _kind(file, top, shards, formats)
     if fmt is not None and kind != fmt:
         return None
     if kind is None:
         raise DatasetError(
-            f"dataset {dataset!r}: Invalid index format: {str(path)!r} must be an object that "
+            f"dataset {dataset!r}: Invalid index format: {path!r} must be an object that "
             f"lists 'shards', or 'config' and 'chunks', and it is other JSON; move it elsewhere, "
             f"or pass fmt="
         )
     if kind not in formats:
         raise NotYetError(
-            f"dataset {dataset!r}: {str(path)!r} is the index of a dataset in {kind} format, which "
+            f"dataset {dataset!r}: {path!r} is the index of a dataset in {kind} format, which "
             f"is not supported yet; convert the files to Parquet or JSONL"
         )
-    selection = _selection(path.name, top or {})
+    selection = _selection(file, top or {})
     entries = _entries(
-        path.name, top or {}, shards or [], formats[kind], in_folders=not selection.is_direct
+        file, top or {}, shards or [], formats[kind], in_folders=not selection.is_direct
     )
-    return Index(path.name, kind, entries, selection)
+    return Index(file, kind, entries, selection)
 
 
 def file_name_problem(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zephon.io.catalog_file import Catalog
+from zephon.io.data_file import DataFile
 from zephon.io.each_file import each_file
+from zephon.io.far_files import FarFile, FarFiles
 from zephon.io.formats.file_format import FileFormat
 from zephon.io.kept_catalog import KeptCatalog
+from zephon.io.marks import mark_of
 from zephon.io.shard import Shard
 from zephon.io.shards import Shards
-from zephon.io.stamps import file_stamps
+from zephon.io.stamps import file_stamps, stored_stamps
 
 KEPT_SECONDS = 0.05
 """From so long on, what was found is kept; writing and reading it takes some thousandths."""
 
 _OURS = "zephon."  # code of other formats may change from one start to the next
 _FILE_SECONDS, _BYTE_SECONDS = 50e-6, 0.5e-9  # of looking at a local file that is cached
+_FAR_SECONDS = 0.05  # of looking at a file of a far place: always kept
 _LONG_SECONDS = 1.0  # looking took long, whatever was expected
 _BEAT_SECONDS = 1.0
 _SAVED_SECONDS = 30.0  # between two times when what was found so far is kept
@@ -53,20 +57,22 @@ class Counted:
 
 def counted_files(
     name: str,
-    directory: Path,
+    directory: Path | str,
     files: Sequence[str],
     known: FileFormat,
     listing: Mapping[str, Any] | None = None,
+    far: FarFiles | None = None,
 ) -> Counted:
     """Find out about files, by what is kept of them or by counting them.
 
     Args:
         name: of the dataset, for messages.
-        directory: an absolute path without links.
+        directory: an absolute path without links; or a url.
         files: their names, in bytewise order.
         known: their format.
         listing: what else decides which files are listed, so that listings of one directory in
             several ways do not take each other's place.
+        far: the files, if they lie in a far place.
 
     Raises:
         ShardError: a file cannot be read.
@@ -74,7 +80,7 @@ def counted_files(
     kept = None
     if type(known).__module__.startswith(_OURS):
         kept = KeptCatalog(str(directory), known, listing or {})
-    found = _Found(name, directory, files, known, kept)
+    found = _Found(name, str(directory), files, known, kept, far)
     found.take()
     if kept is None or found.expected_seconds() < KEPT_SECONDS:
         return found.counted(lambda: None)
@@ -89,14 +95,19 @@ class _Found:
     def __init__(
         self,
         name: str,
-        directory: Path,
+        directory: str,
         files: Sequence[str],
         known: FileFormat,
         kept: KeptCatalog | None,
+        far: FarFiles | None,
     ) -> None:
         self._kept = kept
+        self._far = far
         self._name, self._directory, self._known, self._files = name, directory, known, files
-        self._stamps = file_stamps(str(directory), files)  # before any file is read
+        if far is None:
+            self._stamps = file_stamps(directory, files)  # before any file is read
+        else:
+            self._stamps = stored_stamps([far.at(file).file for file in files])
         self._shards: list[Shard | None] = [None] * len(files)
         self._whole: Shards | None = None
         self.missing: list[int] = list(range(len(files)))
@@ -105,13 +116,13 @@ class _Found:
         """Take what is kept of files with the same stamps."""
         if self._kept is None or not self.missing:
             return
-        catalog = self._kept.read(str(self._directory))
+        catalog = self._kept.read(self._directory)
         if catalog is None or catalog.stamps is None:
             return
         names, stamps = catalog.shards.names, catalog.stamps
         if names.to_pylist() == list(self._files) and stamps.same(self._stamps).all():
             self._whole, self.missing = catalog.shards, []
-            self._whole.kept_in = self._kept.path
+            self._whole.kept_in, self._whole.far = self._kept.path, self._far
             return
         at = {name: place for place, name in enumerate(names.to_pylist())}
         here = [place for place in self.missing if self._files[place] in at]
@@ -124,6 +135,8 @@ class _Found:
 
     def expected_seconds(self) -> float:
         """Guess how long it takes to look at the missing files, if they are cached."""
+        if self._far is not None:
+            return len(self.missing) * _FAR_SECONDS
         seconds = len(self.missing) * _FILE_SECONDS
         if not self._known.counts_quickly:
             sizes = self._stamps.bytes[_places(self.missing)]
@@ -137,8 +150,8 @@ class _Found:
         began = beat = saved = time.perf_counter()
         expected, pause = self.expected_seconds(), _SAVED_SECONDS
         files = [self._files[place] for place in self.missing]
-        quickly = self._known.counts_quickly
-        looks = each_file(self._known.count, self._name, self._directory, files, quickly=quickly)
+        quickly = self._known.counts_quickly and self._far is None
+        looks = each_file(self._count, self._name, self._directory, files, quickly=quickly)
         for place, shard in zip(self.missing, looks, strict=True):
             self._shards[place] = shard
             now = time.perf_counter()
@@ -182,7 +195,28 @@ class _Found:
     def _joined(self, places: Sequence[int]) -> Shards:
         shards = [shard for place in places if (shard := self._shards[place]) is not None]
         layouts = self._known.layouts(shards)
-        return Shards.of(shards, directory=str(self._directory), layouts=layouts)
+        return Shards.of(shards, directory=self._directory, layouts=layouts, far=self._far)
+
+    def _count(self, dataset: str, file: DataFile) -> Shard:
+        if self._far is None:
+            return self._known.count(dataset, file)
+        return count_far(self._known, dataset, file.path, self._far.at(file.name))
+
+
+def count_far(known: FileFormat, dataset: str, url: str, far: FarFile) -> Shard:
+    """Count a file of a far place: there, or in a copy that is gone afterwards.
+
+    Raises:
+        ShardError: it is not of this format, is cut off, or is of another version now.
+        AccessError, StorageError: the place does not give it.
+    """
+    if known.reads_far_files:
+        return known.count(dataset, DataFile(url, far.file.name, far))
+    with far.copied() as path:
+        shard = known.count(dataset, DataFile(path, far.file.name))
+        with open(path, "rb", buffering=0) as file:
+            mark = mark_of(file.fileno(), shard.bytes)
+    return replace(shard, path=url, mtime_ns=far.file.modified_ns, mark=mark)
 
 
 def _places(places: Sequence[int]) -> NDArray[np.int64]:

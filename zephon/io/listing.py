@@ -187,7 +187,24 @@ def list_beside(
     Raises:
         DatasetError: a folder cannot be read.
     """
-    entries = {entry.name: entry for entry in walked(name, directory, selection)}
+    return beside(walked(name, directory, selection), suffixes, named, index)
+
+
+def beside(
+    found: Iterable[Entry],
+    suffixes: Mapping[str, Collection[str]],
+    named: Collection[str],
+    index: str,
+) -> Beside:
+    """Compare what lies somewhere with the files that an index names.
+
+    Args:
+        found: what there is, in any order.
+        suffixes: file suffixes of each known format.
+        named: the files that the index names.
+        index: the name of the index.
+    """
+    entries = {entry.name: entry for entry in found}
     missing = [file for file in named if file not in entries or entries[file].is_folder]
     reasons, unnamed = {}, []
     for file in entries.keys() - set(named) - {index}:

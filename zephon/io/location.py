@@ -6,8 +6,13 @@ import os
 import re
 from pathlib import Path
 
-from zephon.errors import DatasetError, DatasetNotFoundError, NotYetError
+from zephon.errors import DatasetError, DatasetNotFoundError
+from zephon.io.formats.registering import suffixes_by_kind
 from zephon.io.selection import escaped
+from zephon.io.storage.hub import find_on_hub
+from zephon.io.storage.object_urls import bare, is_object_url
+from zephon.io.storage.objects import ObjectPlace
+from zephon.io.storage.place import Place
 
 _REMOTE = ("s3", "gs", "gcs", "az", "azure", "abfs", "abfss", "hf")
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -18,12 +23,11 @@ def local_directory(name: str, path: str | os.PathLike[str]) -> Path:
     """Resolve a path to an absolute directory that exists.
 
     Raises:
-        NotYetError: the path is remote, in a store that is documented but not there yet.
-        DatasetError: no path, an unknown scheme, or something other than a directory.
+        DatasetError: no path, a url, or something other than a directory.
         DatasetNotFoundError: nothing lies at the path.
     """
     text = path_text(f"dataset {name!r}: path", path)
-    refuse_remote(name, text)
+    refuse_remote(f"dataset {name!r}: path", text)
     try:
         directory = Path(text).expanduser().resolve()
         found = directory.exists()
@@ -107,26 +111,59 @@ def check_name(name: object) -> None:
         )
 
 
-def refuse_remote(name: str, path: str) -> None:
-    """Refuse a path that is not on this machine.
+def far_place(name: str, path: str | os.PathLike[str], fmt: str | None) -> Place | None:
+    """Give the far place that a path names, pinned as far as it can be; None for a local path.
+
+    Args:
+        name: of the dataset, for messages.
+        path: what the user wrote.
+        fmt: the one format to read, or None.
 
     Raises:
-        NotYetError: it is in a store that is documented but not there yet.
-        DatasetError: it has an unknown scheme.
+        DatasetError: it has an unknown scheme, or is no url of its scheme.
+        DatasetNotFoundError: the hub has no such repository, revision, config or split.
+        AccessError: the hub refuses.
+        StorageError: it does not answer.
+        MissingExtraError: what reads the place is not installed.
     """
+    text = path_text(f"dataset {name!r}: path", path)
+    scheme = scheme_of(text)
+    if scheme is None:
+        return None
+    if scheme == "hf":
+        return find_on_hub(text, suffixes_by_kind(), fmt=fmt)
+    if is_object_url(text):
+        return ObjectPlace(text)
+    raise _unknown_scheme(f"dataset {name!r}", scheme, text)
+
+
+def scheme_of(path: str) -> str | None:
+    """Give the scheme of a url in lower case; None for a local path."""
     found = _SCHEME.match(path)
-    if found is None:
-        return
-    scheme = found[1].lower()
-    if scheme in _REMOTE:
-        raise NotYetError(
-            f"dataset {name!r}: {scheme}:// is not supported yet, got {path!r}; "
-            f"copy the files to a local directory and pass that"
+    return None if found is None else found[1].lower()
+
+
+def refuse_remote(what: str, path: str) -> None:
+    """Refuse a path to write to that is not on this machine.
+
+    Raises:
+        DatasetError: it is a url.
+    """
+    scheme = scheme_of(path)
+    if scheme is not None and scheme != "hf" and not is_object_url(path):
+        raise _unknown_scheme(what, scheme, path)
+    if scheme is not None:
+        raise DatasetError(
+            f"{what} must be a path on this machine, got {bare(path)!r}; write it here, and copy "
+            "it there"
         )
+
+
+def _unknown_scheme(what: str, scheme: str, path: str) -> DatasetError:
     known = ", ".join(f"{known}://" for known in _REMOTE)
-    raise DatasetError(
-        f"dataset {name!r}: unknown URL scheme {scheme + '://'!r} in {path!r}; supported are "
-        f"local paths, {known}"
+    return DatasetError(
+        f"{what}: unknown URL scheme {scheme + '://'!r} in {bare(path)!r}; supported are local "
+        f"paths, {known}"
     )
 
 

@@ -57,6 +57,20 @@ def mark_of(file: int, size: int) -> int:
     return _number(found.digest())
 
 
+def mark_of_footer(footer: bytes, size: int) -> int | None:
+    """Mark a Parquet file by its footer; None for one that is so small that all of it counts.
+
+    Args:
+        footer: without its length and magic.
+        size: of the file in bytes.
+    """
+    if size <= WHOLE_BYTES:
+        return None
+    found = hashlib.blake2b(size.to_bytes(8, "little"), digest_size=_BYTES)
+    found.update(footer)
+    return _number(found.digest())
+
+
 def block_places(size: int) -> list[int]:
     """Say where the blocks begin that are read of a file larger than ``WHOLE_BYTES``; ascending.
 

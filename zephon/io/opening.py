@@ -21,6 +21,7 @@ from zephon.io.formats.registering import FILE_FORMATS, suffixes_by_kind, yieldi
 from zephon.io.index import Index, UnusableIndex, read_index
 from zephon.io.kept_counts import Counted, counted_files
 from zephon.io.listing import Listing, list_beside, list_directory
+from zephon.io.near_shards import first_rows_here
 from zephon.io.selection import DIRECT, GLOB, Selection
 from zephon.io.shard import ListedBy, Shard
 from zephon.io.shards import Shards
@@ -148,13 +149,15 @@ def open_directory(
         if catalog is not None:
             return _open_catalog(name, directory, catalog, formats, selection)
     except UnusableCatalog as exc:
-        _warn(name, directory / CATALOG, exc, "the index or the files are", command)
+        warn_of_unused(name, str(directory / CATALOG), exc, "the index or the files are", command)
     try:
         index = read_index(name, directory, formats, fmt)
         if index is not None and any(selection.matches(entry.basename) for entry in index.entries):
             return open_index(name, directory, index, formats, selection)
     except UnusableIndex as exc:
-        _warn(name, directory / exc.file, exc, "the files are", f"index {selection.words}")
+        warn_of_unused(
+            name, str(directory / exc.file), exc, "the files are", f"index {selection.words}"
+        )
         return count_files(name, directory, fmt, formats, selection)[0]
     found, counted = count_files(name, directory, fmt, formats, selection)
     _suggest_index(name, directory, counted, selection)
@@ -182,7 +185,7 @@ def count_files(
         ShardError: a file cannot be read.
     """
     listing = list_files(name, directory, fmt, selection)
-    known = _one_of(name, formats, listing.kind)
+    known = one_of(name, formats, listing.kind)
     patterns = {} if selection.is_direct else {GLOB: selection.patterns}
     counted = counted_files(name, directory, listing.files, known, patterns)
     return opened(name, known, counted.shards, listing.passed_over), counted
@@ -215,7 +218,12 @@ def describe_files(
     return opened(name, known, shards, listing.passed_over)
 
 
-def _one_of(name: str, formats: Formats, kind: str) -> FileFormat:
+def one_of(name: str, formats: Formats, kind: str) -> FileFormat:
+    """Give the format of the files, with the options of the user.
+
+    Raises:
+        DatasetError: the options are those of another format.
+    """
     if kind in formats:
         return formats[kind]
     options = dict(next(iter(formats.values())).options)
@@ -245,11 +253,12 @@ def _open_catalog(
     named = catalog.shards.names.to_pylist()
     beside = list_beside(name, directory, suffixes_by_kind(), named, CATALOG, selection)
     if unnamed := beside.unnamed_of(catalog.kind):
-        raise UnusableCatalog(_unnamed(unnamed))
+        raise UnusableCatalog(unnamed_text(unnamed))
     return opened(name, known, catalog.shards, beside.passed_over)
 
 
-def _unnamed(files: Sequence[str]) -> str:
+def unnamed_text(files: Sequence[str]) -> str:
+    """Say why an index is not used that does not name some files."""
     more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
     return f"it was made of other files, and tells nothing of {files[0]!r}{more}"
 
@@ -274,7 +283,7 @@ def open_index(
     beside = list_beside(name, directory, suffixes_by_kind(), named, index.file, selection)
     unnamed = beside.unnamed_of(index.kind)
     if unnamed and index.selection != selection:
-        raise UnusableIndex(index.file, _unnamed(unnamed))
+        raise UnusableIndex(index.file, unnamed_text(unnamed))
     missing = beside.missing
     if missing:
         what = ", a directory," if (directory / missing[0]).is_dir() else ""
@@ -294,13 +303,13 @@ def open_index(
     files = [named[place] for place in uncounted]
     counted = counted_files(name, directory, files, known).shards if files else ()
     for place, shard in zip(uncounted, counted, strict=True):
-        told[place] = _as_told(name, shard, entries[place], listed_by)
+        told[place] = as_told(name, shard, entries[place], listed_by)
     found = [shard for shard in told if shard is not None]
     shards = Shards.of(found, directory=folder, layouts=known.layouts(found), listed_by=listed_by)
     return opened(name, known, shards, beside.passed_over)
 
 
-def _as_told(name: str, shard: Shard, entry: Entry[Any], listed_by: ListedBy) -> Shard:
+def as_told(name: str, shard: Shard, entry: Entry[Any], listed_by: ListedBy) -> Shard:
     """Compare a file that was counted with what the index says of it."""
     told = replace(shard, listed_by=listed_by)
     if (shard.rows, shard.bytes) != (entry.num_rows, entry.bytes):
@@ -312,7 +321,8 @@ def _as_told(name: str, shard: Shard, entry: Entry[Any], listed_by: ListedBy) ->
 
 def opened(name: str, known: FileFormat, shards: Shards, passed_over: tuple[str, ...]) -> Opened:
     """Add the fields to what is known."""
-    fields, complete = known.fields(name, shards)
+    with first_rows_here(known, shards) as here:
+        fields, complete = known.fields(name, here)
     return Opened(
         format=known,
         shards=shards,
@@ -345,10 +355,19 @@ def _suggest_index(name: str, directory: Path, counted: Counted, selection: Sele
     )
 
 
-def _warn(name: str, path: Path, problem: Exception, instead: str, command: str) -> None:
+def warn_of_unused(name: str, path: str, problem: Exception, instead: str, command: str) -> None:
+    """Say that an index or a catalogue is not used, and why.
+
+    Args:
+        name: of the dataset.
+        path: of the file, or its url.
+        problem: why.
+        instead: what is read, in words that end with "are".
+        command: makes it anew, without the directory.
+    """
     warnings.warn(
-        f"dataset {name!r}: {str(path)!r} is not used, {instead} read instead: {problem}; make it "
-        f"anew with `zephon {command}{path.parent}`",
+        f"dataset {name!r}: {path!r} is not used, {instead} read instead: {problem}; make it "
+        f"anew with `zephon {command}{path.rpartition('/')[0] or '/'}`",
         RuntimeWarning,
         stacklevel=4,  # the caller of Dataset.from_path
     )

@@ -205,6 +205,7 @@ class StoreOptions(Options):
     vortex: VortexOptions = field(default_factory=VortexOptions)
     lance: LanceOptions = field(default_factory=LanceOptions)
     metadata_cache_entries: int = 256
+    direct: bool = False
 
     @property
     def without_effect(self) -> tuple[str, ...]:
@@ -250,6 +251,7 @@ class StoreOptions(Options):
         for name, kind in _GROUPS.items():
             object.__setattr__(self, name, kind.from_any(getattr(self, name)))
         self._number("metadata_cache_entries", 0)
+        self._flag("direct")
 
     @classmethod
     def _refuse_replaced(cls, name: str) -> None:

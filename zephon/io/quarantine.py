@@ -24,6 +24,7 @@ import numpy as np
 
 from zephon.errors import ExecutionError
 from zephon.io.dataset import Dataset
+from zephon.io.far_reading import FAR, FarReading, raw_rows
 from zephon.io.formats.format import GroupReader
 from zephon.io.own_directory import PRIVATE_FILE, check_ours, make_directory
 from zephon.io.raw_rows import RawRow
@@ -49,9 +50,11 @@ class Quarantine:
     Args:
         root: made when it is opened.
         ours: nobody named it, so it must be this user's alone.
+        far: how far datasets are read.
     """
 
-    def __init__(self, root: Path, *, ours: bool = False) -> None:
+    def __init__(self, root: Path, *, ours: bool = False, far: FarReading = FAR) -> None:
+        self._far = far
         self._root = root
         self._ours = ours
         self._opened = False
@@ -95,7 +98,7 @@ class Quarantine:
             dataset = found[0].dataset
             first = int(dataset.shards[shard].group_rows[:group].sum())
             places = [each.row - first for each in found]
-            raws = dataset.format.raw_rows(self._reader(dataset), shard, group, places)
+            raws = raw_rows(dataset, self._reader(dataset), shard, group, places)
             for each, raw in zip(found, raws, strict=True):
                 try:
                     self._write(each, raw)
@@ -106,8 +109,7 @@ class Quarantine:
 
     def _reader(self, dataset: Dataset) -> GroupReader:
         if dataset.name not in self._readers:
-            made = dataset.format.reader(dataset.name, dataset.shards, (), payload=True)
-            self._readers[dataset.name] = made
+            self._readers[dataset.name] = self._far.reader(dataset, (), payload=True)
         return self._readers[dataset.name]
 
     def _write(self, row: Condemned, raw: RawRow) -> None:

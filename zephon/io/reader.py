@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from zephon.errors import DataError
 from zephon.expressions import RowFilter
 from zephon.io.dataset import Dataset
+from zephon.io.far_reading import FAR, FarReading
 from zephon.io.faults import NULLED, WAY_OUT, BadRow, RowFault
 from zephon.io.fields import Column
 from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch
@@ -33,7 +34,7 @@ from zephon.io.kept_group import KeptGroup
 from zephon.io.offsets import indices_of, is_ascending, offsets_of
 from zephon.io.payload import Payload
 from zephon.io.read_counts import ReadCounter, ReadCounts
-from zephon.io.row_filters import FilteredGroups, group_reader
+from zephon.io.row_filters import FilteredGroups
 from zephon.io.row_policy import ANOTHER_POLICY
 from zephon.io.spill.key import GroupKey
 from zephon.io.spill.texts import SpilledTexts
@@ -77,6 +78,8 @@ class RowReader:
         late_rows: a row that is bad only as a whole raises when it is looked at, as ``Payload``
             does; so a group that is read for one row costs a third of what it does otherwise.
 
+        far: how far datasets are read.
+
     Raises:
         DatasetError: a Parquet shard lacks a column, or has it in another type.
         PlanError: the filter looks at columns that are not in the frame.
@@ -92,6 +95,7 @@ class RowReader:
         keep: RowFilter | None = None,
         frame: tuple[Column, ...] = (),
         late_rows: bool = False,
+        far: FarReading = FAR,
     ) -> None:
         self._dataset = dataset
         self._columns = columns
@@ -102,10 +106,10 @@ class RowReader:
         self._counter = ReadCounter()
         self._groups: GroupReader | FilteredGroups
         if keep is None:
-            self._groups = group_reader(dataset, columns + frame, payload=payload)
+            self._groups = far.reader(dataset, columns + frame, payload=payload)
         else:
             self._groups = FilteredGroups(
-                dataset, keep, columns, frame, payload=payload, counter=self._counter
+                dataset, keep, columns, frame, payload=payload, counter=self._counter, far=far
             )
         self._late_rows = late_rows
         if late_rows and isinstance(self._groups, GroupReader):

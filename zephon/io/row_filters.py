@@ -19,11 +19,11 @@ from zephon.errors import PlanError
 from zephon.expressions import RowFilter, cannot_raise
 from zephon.io.dataset import Dataset
 from zephon.io.excluded_groups import ExcludedGroups
+from zephon.io.far_reading import FAR, FarReading
 from zephon.io.faults import unknown_parts
 from zephon.io.fields import TEXT, Column
 from zephon.io.formats.format import (
     DecodedGroup,
-    GroupReader,
     Texts,
     columns_batch,
     held_bytes,
@@ -47,6 +47,7 @@ class FilteredGroups:
         frame: columns of kind "any" that are read of them, too.
         payload: keep whole rows too.
         counter: is told of each row group.
+        far: how far datasets are read.
 
     Raises:
         DatasetError: a shard lacks a column, or has it in another type.
@@ -61,6 +62,7 @@ class FilteredGroups:
         *,
         payload: bool,
         counter: ReadCounter,
+        far: FarReading = FAR,
     ) -> None:
         self._keep = keep
         self._columns = columns + frame
@@ -71,11 +73,11 @@ class FilteredGroups:
         self._tested = tuple(self._columns.index(column) for column in tested)
         self._others = tuple(self._columns.index(column) for column in others)
         self._at_once = not dataset.format.columns_apart or _meet(tested, columns)
-        self._first = group_reader(dataset, tested, payload=False)
+        self._first = far.reader(dataset, tested, payload=False)
         alone = [RowFilter([predicate]) for predicate in filter(cannot_raise, keep.predicates)]
         self._excluded = ExcludedGroups(alone, self._first, dataset.group_counts())
         everything = self._columns if self._at_once else others
-        self._rest = group_reader(dataset, everything, payload=payload)
+        self._rest = far.reader(dataset, everything, payload=payload)
         self._reads_rest = self._at_once or payload or bool(others)
         self._empty = columns_batch(
             self._columns, [pa.array([], column.type) for column in self._columns], 0
@@ -170,15 +172,6 @@ class FilteredGroups:
         some = tuple(bad.of_kept(kept) for bad in whole.faults)
         columns = columns_batch(self._columns, arrays, len(kept))
         return KeptGroup(kept, columns, np.arange(len(kept)), some, payload, held)
-
-
-def group_reader(dataset: Dataset, columns: tuple[Column, ...], *, payload: bool) -> GroupReader:
-    """Make what decodes row groups of a dataset.
-
-    Raises:
-        DatasetError: a shard lacks a column, or has it in another type.
-    """
-    return dataset.format.reader(dataset.name, dataset.shards, columns, payload=payload)
 
 
 def _tested(keep: RowFilter, frame: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from zephon.errors import ShardError
 from zephon.io.data_file import DataFile
+from zephon.io.far_files import FarFile, FarFiles
 from zephon.io.in_memory import InMemoryShard
 from zephon.io.marks import mark_of
 
@@ -109,6 +110,7 @@ class Shard:
     listed_by: what told of the shard; None if the shard itself was read.
     mark: its content mark (``marks``), where an index tells it or is being made.
     full_hash: the first 48 bits of the SHA-256 of the whole file, likewise.
+    far: the files of the dataset, if it lies in a far place; then ``path`` is a url.
     """
 
     name: str
@@ -123,6 +125,16 @@ class Shard:
     listed_by: ListedBy | None = field(default=None, compare=False, repr=False)
     mark: int | None = field(default=None, compare=False, repr=False)
     full_hash: int | None = field(default=None, compare=False, repr=False)
+    far: FarFiles | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def far_file(self) -> FarFile | None:
+        """The file and its version, if it lies in a far place.
+
+        Raises:
+            ShardError, AccessError, StorageError: as ``FarFiles.at``.
+        """
+        return None if self.far is None else self.far.at(self.name)
 
     @property
     def directory(self) -> str:
@@ -140,6 +152,8 @@ class Shard:
         """
         if self.memory is not None:
             return self.memory
+        if self.far is not None:
+            return (self.path, self.bytes, self.far.at(self.name).file.version)
         return (self.path, self.bytes, self.written_ns())
 
     def written_ns(self) -> int:
@@ -148,6 +162,8 @@ class Shard:
         Raises:
             ShardError: as ``identity``.
         """
+        if self.far is not None:
+            return self.far.at(self.name).file.modified_ns
         return self.mtime_ns if self.listed_by is None else self._first_look(self.listed_by)
 
     def check_unchanged(self, dataset: str, status: os.stat_result) -> None:
@@ -180,6 +196,18 @@ class Shard:
                 f"{since}, but it was written to since ({self.bytes} bytes then, "
                 f"{status.st_size} now); open the dataset again with Dataset.from_path"
             )
+
+    def check_far(self, dataset: str) -> FarFile | None:
+        """Give the file if it lies in a far place, and refuse it if it is not as an index says.
+
+        Raises:
+            ShardError: it has another size; or it is not there.
+            AccessError, StorageError: the place does not tell.
+        """
+        far = self.far_file
+        if far is not None and far.file.size != self.bytes:
+            raise self.stale(dataset, f"the file has {far.file.size} bytes, not {self.bytes}")
+        return far
 
     def stale(self, dataset: str, difference: str) -> ShardError:
         """Make the error of a file that is not what was told of it."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from zephon.io.far_files import FarFiles
 from zephon.io.in_memory import InMemoryShard
 from zephon.io.offsets import offsets_of
 from zephon.io.shard import ListedBy, Shard
@@ -69,6 +70,7 @@ class Shards(Sequence[Shard]):
         full_hashes: the first 48 bits of each whole file's SHA-256, shape [shards], uint64; None
             unless all were told.
         kept_in: the kept catalogue that told of files which had not changed since; "" if none did.
+        far: the files, if they lie in a far place; then ``directory`` is a url.
 
     >>> shards = Shards.of([], directory="/data")
     >>> len(shards), shards.rows.tolist(), list(shards)
@@ -76,9 +78,9 @@ class Shards(Sequence[Shard]):
     """
 
     __slots__ = (
-        "_digest", "_units", "bytes", "decoded_bytes", "directory", "full_hashes", "group_rows",
-        "group_starts", "kept_in", "layouts", "listed_by", "marks", "memory", "mtimes_ns", "names",
-        "rows", "seen",
+        "_digest", "_units", "bytes", "decoded_bytes", "directory", "far", "full_hashes",
+        "group_rows", "group_starts", "kept_in", "layouts", "listed_by", "marks", "memory",
+        "mtimes_ns", "names", "rows", "seen",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +100,7 @@ class Shards(Sequence[Shard]):
         marks: NDArray[np.uint64] | None = None,
         full_hashes: NDArray[np.uint64] | None = None,
         kept_in: str = "",
+        far: FarFiles | None = None,
     ) -> None:
         self.directory = directory
         self.rows = _read_only(rows)
@@ -113,6 +116,7 @@ class Shards(Sequence[Shard]):
         self.marks = marks
         self.full_hashes = full_hashes
         self.kept_in = kept_in
+        self.far = far
         self._digest: str | None = None
         self._units: Groups | None = None
         self.seen: dict[int, tuple[int, int]] = {}  # by position: st_ctime_ns, and the mark at that
@@ -125,6 +129,7 @@ class Shards(Sequence[Shard]):
         directory: str,
         layouts: Layouts | None = None,
         listed_by: ListedBy | None = None,
+        far: FarFiles | None = None,
     ) -> Shards:
         """Make columns of shards that were described one by one.
 
@@ -133,6 +138,7 @@ class Shards(Sequence[Shard]):
             directory: where the files lie; "" for rows in memory.
             layouts: the shards' layouts, in the same order.
             listed_by: what told of them.
+            far: the files, if they lie in a far place.
         """
         groups = [shard.group_rows for shard in shards]
         memory = tuple(shard.memory for shard in shards if shard.memory is not None)
@@ -152,6 +158,7 @@ class Shards(Sequence[Shard]):
             listed_by=listed_by,
             marks=_if_all([shard.mark for shard in shards]),
             full_hashes=_if_all([shard.full_hash for shard in shards]),
+            far=far,
         )
 
     @property
@@ -266,6 +273,7 @@ class Shards(Sequence[Shard]):
             listed_by=self.listed_by,
             mark=None if self.marks is None else int(self.marks[place]),
             full_hash=None if self.full_hashes is None else int(self.full_hashes[place]),
+            far=self.far,
         )
 
 

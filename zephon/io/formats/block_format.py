@@ -55,7 +55,7 @@ from zephon.io.formats.block_layouts import (
 from zephon.io.formats.blocks import BLOCK_BYTES, Block, Decoded, Problem, located
 from zephon.io.formats.compressed_text import codec_of, open_text
 from zephon.io.formats.file_format import FileFormat, told_hash
-from zephon.io.formats.first_rows import seen_in_rows
+from zephon.io.formats.first_rows import front_of_blocks, seen_in_rows
 from zephon.io.formats.format import GroupReader
 from zephon.io.formats.line_types import found_types, summed
 from zephon.io.marks import FULL, MARK
@@ -189,6 +189,12 @@ class BlockFormat(FileFormat):
         """Look for compressed files."""
         able = any(map(codec_of, (*self.suffixes, *self.further_suffixes)))
         return able and any(map(codec_of, shards.names.to_pylist()))
+
+    def front_bytes(self, shard: Shard) -> int | None:
+        """Give where the block ends that the last of the first rows is in."""
+        if codec_of(shard.name) is not None:
+            return None
+        return front_of_blocks(shard.group_rows, layout_of(shard).offsets)
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
         """Give the bytes between the edges of blocks."""

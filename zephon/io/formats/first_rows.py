@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from zephon.io.fields import Seen, widened
+from zephon.io.fields import LOOKED_AT, Seen, widened
 from zephon.io.formats.arrow_columns import numbers_of_type
 from zephon.io.list_kinds import NOTHING, Found, look_at
 
@@ -69,3 +71,17 @@ def _odd(found: list[Found]) -> str:
     flags = next(row for row, one in enumerate(found) if one.kind == "bool")
     other = next(row for row, one in enumerate(found) if one.kind not in ("", "bool"))
     return f"row {flags} has booleans and row {other} numbers"
+
+
+def front_of_blocks(rows: NDArray[np.int64], offsets: NDArray[np.int64]) -> int:
+    """Say how many bytes of a file hold the first rows that are looked at.
+
+    Args:
+        rows: of each block of the file, shape [blocks].
+        offsets: where each begins, and where the last ends, shape [blocks + 1].
+
+    >>> front_of_blocks(np.array([60, 60, 60]), np.array([3, 100, 200, 300]))
+    200
+    """
+    blocks = int(np.searchsorted(np.cumsum(rows), LOOKED_AT)) + 1
+    return int(offsets[min(blocks, len(rows))])

@@ -106,6 +106,8 @@ class Format(ABC):
     names_all_fields: files say which columns they have, so that no row has another one.
     types_indexed: only an index tells the types of fields.
     columns_apart: reading a column costs nothing for those beside it.
+    reads_far_files: files in far places are counted and read there, a range at a time. Those of
+        other formats must be copied whole.
     option_defaults: what ``format_options`` may say, with what holds where it does not.
     options: what it said, with the defaults.
     """
@@ -117,6 +119,7 @@ class Format(ABC):
     names_all_fields: ClassVar[bool] = False
     types_indexed: ClassVar[bool] = False
     columns_apart: ClassVar[bool] = False
+    reads_far_files: ClassVar[bool] = False
     option_defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     options: Mapping[str, Any] = MappingProxyType({})
 
@@ -244,6 +247,14 @@ class Format(ABC):
         """
         payload = groups.read(shard, group).payload
         return [RawRow(b"" if payload is None else payload.raw(row)) for row in rows]
+
+    def front_bytes(self, shard: Shard) -> int | None:
+        """Say how much of a file's front ``fields`` and ``first_lists`` look at; None: all of it.
+
+        Args:
+            shard: the first that has rows.
+        """
+        return None
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
         """Give the decoded bytes of each row group, shape [groups].

@@ -23,7 +23,7 @@ from zephon.io.field_types import FoundType
 from zephon.io.fields import LOOKED_AT, Column, Field, Seen
 from zephon.io.formats.compressed_text import COMPRESSED, DamageError, codec_of, open_text
 from zephon.io.formats.file_format import FileFormat, told_hash
-from zephon.io.formats.first_rows import seen_in_rows
+from zephon.io.formats.first_rows import front_of_blocks, seen_in_rows
 from zephon.io.formats.format import (
     GroupReader,
 )
@@ -135,6 +135,12 @@ class Jsonl(FileFormat):
         """Give lines as they are."""
         lines, _, _ = cast(JsonlGroups, groups).lines(shard, group)
         return [lines.raw_row(row) for row in rows]
+
+    def front_bytes(self, shard: Shard) -> int | None:
+        """Give where the block ends that the last of the first rows is in."""
+        if codec_of(shard.name) is not None:
+            return None
+        return front_of_blocks(shard.group_rows, blocks_of(shard).offsets)
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64]:
         """Give the bytes between the edges of blocks."""

@@ -23,6 +23,7 @@ from zephon.io.formats.first_rows import seen_in_column
 from zephon.io.formats.format import (
     GroupReader,
 )
+from zephon.io.formats.parquet_far import RangeFile, far_footer
 from zephon.io.formats.parquet_footer import Footer, group_rows, located, open_parquet
 from zephon.io.formats.parquet_groups import ParquetGroups
 from zephon.io.formats.parquet_layouts import (
@@ -43,7 +44,7 @@ from zephon.io.formats.table_schemas import (
     fields_of_schemas,
     types_of_schemas,
 )
-from zephon.io.marks import FULL, MARK
+from zephon.io.marks import FULL, MARK, mark_of_footer
 from zephon.io.shard import ListedBy, Shard, file_status
 from zephon.io.shards import Shards
 
@@ -62,6 +63,7 @@ class Parquet(FileFormat):
     entry_type = ParquetEntry
     layout_types = LAYOUT_TYPES
     counts_quickly = True
+    reads_far_files = True
 
     def count(self, dataset: str, file: DataFile) -> Shard:
         """Read the footer."""
@@ -104,8 +106,11 @@ class Parquet(FileFormat):
             return {}
         first = shards[int((shards.rows > 0).argmax())]
         with located(dataset, first.name, "its first rows", first.path):
-            first.check_unchanged(dataset, os.stat(first.path))  # opening a pipe would wait
-            with open_parquet(first.path, buffer_bytes=_PROBED_BYTES) as file:
+            far = first.check_far(dataset)
+            if far is None:
+                first.check_unchanged(dataset, os.stat(first.path))  # opening a pipe would wait
+            source = first.path if far is None else RangeFile(far)
+            with open_parquet(source, buffer_bytes=_PROBED_BYTES) as file:
                 ends = np.cumsum(group_rows(file.metadata))
                 groups = list(range(min(int(np.searchsorted(ends, LOOKED_AT)) + 1, len(ends))))
                 found = file.iter_batches(
@@ -132,11 +137,12 @@ class Parquet(FileFormat):
 
     def group_bytes(self, shard: Shard) -> NDArray[np.int64] | None:
         """Read the footer, which says so."""
-        if not os.path.isfile(shard.path):  # opening a pipe would wait
+        if shard.far is None and not os.path.isfile(shard.path):  # opening a pipe would wait
             return None
         try:
-            footer = pq.read_metadata(shard.path)
-        except (pa.ArrowException, OSError):
+            far = shard.far_file
+            footer = pq.read_metadata(shard.path) if far is None else RangeFile(far).metadata()
+        except (pa.ArrowException, OSError, ValueError):
             return None
         read = Footer.of(footer, shard)
         if read is None:
@@ -185,8 +191,9 @@ class Parquet(FileFormat):
 
     def _footer(self, dataset: str, file: DataFile) -> tuple[Shard, list[pq.RowGroupMetaData]]:
         with located(dataset, file.name, "its footer", file.path):
-            status = file_status(dataset, file)
-            with open_parquet(file.path) as opened:
+            size, mtime_ns = _size_and_time(dataset, file)
+            source = file.path if file.far is None else RangeFile(file.far)
+            with open_parquet(source) as opened:
                 footer, schema = opened.metadata, opened.schema_arrow.remove_metadata()
             groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
             rows = [group.num_rows for group in groups]
@@ -198,13 +205,21 @@ class Parquet(FileFormat):
             name=file.name,
             path=file.path,
             rows=footer.num_rows,
-            bytes=status.st_size,
+            bytes=size,
             decoded_bytes=sum(group.total_byte_size for group in groups),
             group_rows=np.array(rows, dtype=np.int64),
-            mtime_ns=status.st_mtime_ns,
+            mtime_ns=mtime_ns,
             layout=ParquetLayout(schema),
+            mark=None if file.far is None else mark_of_footer(far_footer(file.far), size),
         )
         return shard, groups
+
+
+def _size_and_time(dataset: str, file: DataFile) -> tuple[int, int]:
+    if file.far is not None:
+        return file.far.file.size, file.far.file.modified_ns
+    status = file_status(dataset, file)
+    return status.st_size, status.st_mtime_ns
 
 
 def _differing(shards: Shards) -> list[int]:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from zephon.errors import ShardError, ZephonError
+from zephon.io.formats.parquet_far import RangeFile
 from zephon.io.formats.parquet_units import Part, parts_of
 from zephon.io.shard import Shard
 
@@ -46,15 +47,19 @@ class Footer:
 
 
 def open_parquet(
-    path: str | os.PathLike[str], metadata: pq.FileMetaData | None = None, buffer_bytes: int = 0
+    path: str | os.PathLike[str] | RangeFile,
+    metadata: pq.FileMetaData | None = None,
+    buffer_bytes: int = 0,
 ) -> pq.ParquetFile:
     """Open a file; whoever reads it verifies the checksums of pages that have one.
 
     Args:
-        path: of the file.
+        path: of the file; or what reads it, where it lies in a far place.
         metadata: its footer, if it was read before.
         buffer_bytes: read at a time of a column; 0: all of a row group.
     """
+    if isinstance(path, RangeFile) and metadata is None:
+        metadata = path.metadata()
     return pq.ParquetFile(
         path,
         metadata=metadata,

@@ -11,6 +11,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +29,7 @@ from zephon.io.formats.format import (
     columns_batch,
     held_bytes,
 )
+from zephon.io.formats.parquet_far import RangeFile, chunk_ranges, far_footer
 from zephon.io.formats.parquet_footer import (
     Footer,
     encrypted,
@@ -38,6 +40,7 @@ from zephon.io.formats.parquet_layouts import schema_of
 from zephon.io.formats.parquet_parts import BUFFER_BYTES, ForwardParts
 from zephon.io.formats.parquet_statistics import FooterStatistics, statistics_of_part
 from zephon.io.formats.table_schemas import type_of
+from zephon.io.marks import mark_of_footer
 from zephon.io.shard import Shard
 
 _OPEN_FILES = 16  # a thread
@@ -100,7 +103,7 @@ class ParquetGroups(GroupReader):
         """Take them from the footer; of a part, those of its row group that hold for it too."""
         about = self._shards[shard]
         with located(self._dataset, about.name, "its footer"):
-            footer = self._file(shard)[1]
+            footer = self._file(shard).footer
             told = self._told(shard, footer)
         parts = [footer.part(group) for group in groups]
         numbers = list(dict.fromkeys(part.group for part in parts))
@@ -117,7 +120,8 @@ class ParquetGroups(GroupReader):
         if known is None:
             about = self._shards[shard]
             metadata = footer.metadata
-            known = FooterStatistics(about.path, metadata, schema_of(about), self._columns)
+            source = about.far_file or about.path
+            known = FooterStatistics(source, metadata, schema_of(about), self._columns)
             with self._lock:
                 self._statistics[shard] = known
                 if len(self._statistics) > _FOOTERS_TOLD:
@@ -128,7 +132,8 @@ class ParquetGroups(GroupReader):
         """Look at the file's size and time."""
         about = self._shards[shard]
         with located(self._dataset, about.name, "its footer"):
-            about.check_unchanged(self._dataset, os.stat(about.path))
+            if about.far is None:  # a place refuses another version whenever it reads
+                about.check_unchanged(self._dataset, os.stat(about.path))
 
     def _whole_rows(self, shard: int, group: int, table: pa.Table) -> TableRows:
         about = self._shards[shard]
@@ -139,16 +144,16 @@ class ParquetGroups(GroupReader):
         wanted = None if self._payload else names
         about = self._shards[shard]
         with located(self._dataset, about.name, "its footer", about.path):
-            file, footer = self._file(shard)
-        part = footer.part(group)
+            opened = self._file(shard)
+        part = opened.footer.part(group)
         with located(self._dataset, about.name, f"row group {part.group}"):
             try:
                 if part.whole:
-                    table = file.read_row_group(part.group, columns=wanted, use_threads=False)
+                    table = opened.row_group(part.group, wanted)
                 else:
                     table = self._parts.read(shard, part, wanted)
             except (pa.ArrowException, OSError) as exc:
-                hidden = encrypted(file, part.group, wanted, exc)
+                hidden = encrypted(opened.file, part.group, wanted, exc)
                 if not hidden:
                     raise
                 raise ShardError(
@@ -159,16 +164,19 @@ class ParquetGroups(GroupReader):
             check_dictionaries(table)
         return table
 
-    def _file(self, shard: int) -> tuple[pq.ParquetFile, Footer]:
+    def _file(self, shard: int) -> _Opened:
         files = self._open.files
         about = self._shards[shard]
-        about.check_unchanged(self._dataset, os.stat(about.path))  # for each group: 2 µs
+        far = about.check_far(self._dataset)
+        if far is None:
+            about.check_unchanged(self._dataset, os.stat(about.path))  # for each group: 2 µs
         if shard in files:
             files.move_to_end(shard)
             return files[shard]
         with self._lock:
             footer = self._footers.get(shard)
-        file = open_parquet(about.path, None if footer is None else footer.metadata)
+        source = about.path if far is None else RangeFile(far)
+        file = open_parquet(source, None if footer is None else footer.metadata)
         if footer is None:
             footer = Footer.of(file.metadata, about)
             if footer is None:
@@ -177,24 +185,49 @@ class ParquetGroups(GroupReader):
                 raise about.stale(self._dataset, f"{held}, not {told}")
             if about.listed_by is not None and not file.schema_arrow.equals(schema_of(about)):
                 raise about.stale(self._dataset, "its columns are others")
+            if about.mark is not None and far is not None:
+                found = mark_of_footer(far_footer(far), about.bytes)
+                if found not in (None, about.mark):
+                    raise about.stale(self._dataset, "it holds something else in as many bytes")
         with self._lock:
             self._footers[shard] = footer
             self._footers.move_to_end(shard)
             if len(self._footers) > _FOOTERS:
                 self._footers.popitem(last=False)
-        files[shard] = file, footer
+        files[shard] = _Opened(file, footer, source if isinstance(source, RangeFile) else None)
         if len(files) > _OPEN_FILES:
-            files.popitem(last=False)[1][0].close()
-        return file, footer
+            files.popitem(last=False)[1].file.close()
+        return files[shard]
 
     def _open_forward(self, shard: int) -> pq.ParquetFile:
         """Open a file whose row groups are too large to hold, even compressed."""
-        footer = self._file(shard)[1]
-        return open_parquet(self._shards[shard].path, footer.metadata, BUFFER_BYTES)
+        footer = self._file(shard).footer
+        about = self._shards[shard]
+        far = about.far_file
+        source = about.path if far is None else RangeFile(far)
+        return open_parquet(source, footer.metadata, BUFFER_BYTES)
+
+
+class _Opened(NamedTuple):
+    """An open file, its footer, and what reads it where it lies in a far place."""
+
+    file: pq.ParquetFile
+    footer: Footer
+    far: RangeFile | None
+
+    def row_group(self, group: int, columns: list[str] | None) -> pa.Table:
+        """Decode some columns of a row group; of a far file their chunks are asked for together."""
+        if self.far is not None:
+            self.far.want(chunk_ranges(self.footer.metadata, group, columns))
+        try:
+            return self.file.read_row_group(group, columns=columns, use_threads=False)
+        finally:
+            if self.far is not None:
+                self.far.drop()
 
 
 class _OpenFiles(threading.local):
     """The open files of one thread, by shard; closed with the thread."""
 
     def __init__(self) -> None:
-        self.files: OrderedDict[int, tuple[pq.ParquetFile, Footer]] = OrderedDict()
+        self.files: OrderedDict[int, _Opened] = OrderedDict()

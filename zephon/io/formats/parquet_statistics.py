@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from zephon.column_steps import Statistics
+from zephon.io.far_files import FarFile
 from zephon.io.fields import Column
 from zephon.io.formats.parquet_thrift import ChunkFacts, chunk_facts, footer_bytes
 from zephon.io.formats.parquet_units import Part
@@ -44,14 +45,18 @@ class FooterStatistics:
     A column is left out if one of its values may be a bad one: then rows must be read to find it.
 
     Args:
-        path: the file.
+        path: of the file; or the file, where it lies in a far place.
         footer: of the file.
         schema: of the file.
         columns: what is read; bounds are of their types.
     """
 
     def __init__(
-        self, path: str, footer: pq.FileMetaData, schema: pa.Schema, columns: Sequence[Column]
+        self,
+        path: str | FarFile,
+        footer: pq.FileMetaData,
+        schema: pa.Schema,
+        columns: Sequence[Column],
     ) -> None:
         leaves = _leaves(schema)
         self._read: list[tuple[Column, _Leaf]] = []

@@ -14,6 +14,9 @@ import os
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from zephon.io.far_files import FarFile
+from zephon.io.formats.parquet_far import far_footer
+
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8  # the length of the footer, and the magic ones
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY = 1, 2, 3, 6, 7, 8
@@ -39,12 +42,14 @@ class ChunkFacts(NamedTuple):
     high: bytes | None
 
 
-def footer_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Read the footer of a file.
+def footer_bytes(path: str | os.PathLike[str] | FarFile) -> bytes:
+    """Read the footer of a file, which may lie in a far place.
 
     Raises:
         OSError: the file cannot be read.
     """
+    if isinstance(path, FarFile):
+        return far_footer(path)
     with open(path, "rb", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _TAIL_BYTES))

@@ -119,6 +119,11 @@ class ShardCache:
         """Do as ``hold``, but give None where only shards that are held could make room."""
         return self._hold(dataset, place, file, hashes, must=False)
 
+    def path_of(self, dataset: str, place: Place, file: StoredFile) -> tuple[str, int]:
+        """Say where a shard lies once it is held, and its time there; nothing is fetched."""
+        known = self._known(dataset, place, file)
+        return known.path, known.names.mtime_ns
+
     def reading(
         self,
         dataset: str,

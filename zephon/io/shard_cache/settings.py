@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from zephon.io.options import CacheOptions
 from zephon.io.own_directory import default_root
 
 SPACE_VARIABLE = "ZEPHON_DISABLE_CACHE_SPACE_CHECK"
@@ -30,8 +30,8 @@ class CacheSettings:
     ours: bool = False
 
     @classmethod
-    def of(cls, options: CacheOptions) -> CacheSettings:
-        """Read them from the documented options."""
+    def of(cls, options: Any) -> CacheSettings:
+        """Take up ``CacheOptions``."""
         root = Path(os.fsdecode(options.root)).expanduser().absolute()
         return cls(
             root=root,

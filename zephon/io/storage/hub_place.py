@@ -28,6 +28,8 @@ class HubPlace(Place):
     kind: the format of the files.
     """
 
+    is_split = True
+
     def __init__(
         self,
         pinned: HubUrl,

@@ -32,7 +32,7 @@ _PROGRAM = (
 
 
 class Request(msgspec.Struct, array_like=True):
-    """What to do with a place: "listed", "read" or "head"."""
+    """What to do with a place: "listed", "look" (at ``folder``), "read" or "head"."""
 
     act: str
     url: str
@@ -144,6 +144,9 @@ def _done(place: Any, request: Request) -> Response:
     if request.act == "listed":
         found = place.listed(request.folder, deep=request.deep)
         return Response(files=[astuple(file) for file in found.files], folders=list(found.folders))
+    if request.act == "look":
+        seen = place.look(request.folder)
+        return Response(files=[] if seen is None else [astuple(seen)])
     assert request.file is not None
     file = StoredFile(*request.file)
     if request.act == "head":

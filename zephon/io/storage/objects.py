@@ -96,6 +96,20 @@ class ObjectPlace(Place):
         ordered = sorted(kept, key=lambda each: each["path"].encode("utf-8", "surrogatepass"))
         return Listed(tuple(_file(each) for each in ordered), tuple(sorted(folders)))
 
+    def look(self, name: str) -> StoredFile | None:
+        """Look at one file with one request; see ``Place``."""
+        if self._is_elsewhere():
+            found = self._elsewhere("look", folder=name).files
+            return StoredFile(*found[0]) if found else None
+
+        def ask() -> StoredFile | None:
+            try:
+                return _file({**self._store().head(name), "path": name})
+            except FileNotFoundError:
+                return None
+
+        return self._asked(f"{self._url}/{name}", ask, listing=False)
+
     def read(self, file: StoredFile, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Read ranges; see ``Place``."""
         if self._is_elsewhere():

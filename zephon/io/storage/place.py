@@ -9,7 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
+
+from zephon.errors import DatasetNotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,12 @@ class Listed:
 
 
 class Place(ABC):
-    """Reads files of one root. Any number of threads may use one; it can be pickled."""
+    """Reads files of one root. Any number of threads may use one; it can be pickled.
+
+    is_split: it is a list of files that were chosen before, all of them data of one format.
+    """
+
+    is_split: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -61,6 +68,21 @@ class Place(ABC):
             AccessError: it may not be read; says what is needed, and never a secret.
             StorageError: the store did not answer, in spite of retries.
         """
+
+    def look(self, name: str) -> StoredFile | None:
+        """Look at one file; None if it is not there.
+
+        Args:
+            name: below the root, parts joined by "/".
+
+        Raises:
+            AccessError, StorageError: as ``listed``.
+        """
+        try:
+            found = self.listed(name.rpartition("/")[0]).files
+        except DatasetNotFoundError:
+            return None
+        return next((file for file in found if file.name == name), None)
 
     @abstractmethod
     def read(self, file: StoredFile, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
