@@ -143,18 +143,17 @@ def test_killed_processes_and_others_beside_them_write_each_row_once(tmp_path, t
     root = tmp_path / "q"
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, tmp_path / "data", tokenizer_file]
 
-    def start():
-        return subprocess.Popen([*command, root], stdout=subprocess.PIPE, text=True)
-
-    for lines_read in (3,):
-        process = start()
-        for _ in islice(process.stdout, lines_read):
-            pass
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    both = [start() for _ in range(2)]
-    found = [process.communicate()[0] for process in both]
-    assert found[0] == found[1] and all(process.returncode == 0 for process in both)
+    killed, other = (
+        subprocess.Popen([*command, root], stdout=subprocess.PIPE, text=True) for _ in range(2)
+    )
+    for _ in islice(killed.stdout, 3):
+        pass
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    found = other.communicate()[0].splitlines()
+    assert other.returncode == 0
+    pipe = job(tmp_path / "data", tokenizer_file, on_error="quarantine", quarantine=root)
+    assert found == [str(row) for row in tokens(pipe)]
     files = list(root.rglob("*.jsonl"))
     assert sorted(int(path.stem) for path in files) == sorted(n % 30 for n in BAD)
     assert all(json.loads(path.read_text())["raw"] == '{"text": "b' for path in files)
