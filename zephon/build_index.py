@@ -23,7 +23,7 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ from zephon.io.location import file_to_write, local_directory, path_text, refuse
 from zephon.io.opening import (
     Opened,
     describe_files,
+    formats_with,
     list_files,
     open_index,
     opened,
@@ -65,6 +66,7 @@ def build_index(
     max_workers: int = 8,
     recursive: bool = False,
     glob: str | Sequence[str] | None = None,
+    format_options: Mapping[str, Any] | None = None,
 ) -> str:
     """Read every shard of a directory once, and write its index.
 
@@ -80,6 +82,7 @@ def build_index(
         max_workers: how many shards are looked at, at a time.
         recursive: look at the files of all folders below, too; as for ``Dataset.from_path``.
         glob: look only at files that these patterns match, likewise.
+        format_options: how files are to be read, likewise; the index serves no other.
 
     Returns:
         The path that was written.
@@ -93,7 +96,8 @@ def build_index(
     """
     call = "build_index"
     name, directory = _directory(call, dataset_dir)
-    known = FILE_FORMATS[_checked_format(call, format_name)]
+    fmt = _checked_format(call, format_name)
+    known = formats_with(name, fmt, format_options)[fmt]
     target = _target(call, name, directory, output_path, INDEXES[0])
     selection = Selection.of(name, recursive=recursive, glob=glob)
     files = list_files(name, directory, known.kind, selection).files
@@ -128,6 +132,7 @@ def build_catalog(
     max_workers: int = 8,
     recursive: bool = False,
     glob: str | Sequence[str] | None = None,
+    format_options: Mapping[str, Any] | None = None,
 ) -> str:
     """Write the catalogue of a directory.
 
@@ -144,6 +149,7 @@ def build_catalog(
         max_workers: how many shards are looked at, at a time.
         recursive: look at the files of all folders below, too; as for ``Dataset.from_path``.
         glob: look only at files that these patterns match, likewise.
+        format_options: how files are to be read, likewise; the catalogue serves no other.
 
     Returns:
         The path that was written.
@@ -159,19 +165,22 @@ def build_catalog(
     name, directory = _directory(call, dataset_dir)
     fmt = None if format_name is None else _checked_format(call, format_name)
     target = _target(call, name, directory, output_path, CATALOG)
+    formats = formats_with(name, fmt, format_options)
     workers = _checked_workers(call, max_workers)
     selection = Selection.of(name, recursive=recursive, glob=glob)
     try:
-        index = read_index(name, directory, FILE_FORMATS, fmt)
+        index = read_index(name, directory, formats, fmt)
     except UnusableIndex:
         index = None
     found = None
     if index is not None and index.selection == selection and _is_fresh(name, directory, index):
-        found = open_index(name, directory, index, selection=selection)
+        found = open_index(name, directory, index, formats, selection)
     if found is None or found.shards.marks is None:  # an index of other tools tells no marks
-        known = FILE_FORMATS[fmt or list_files(name, directory, None, selection).kind]
+        fmt = fmt or list_files(name, directory, None, selection).kind
+        formats = formats_with(name, fmt, format_options)
+        known = formats[fmt]
         each = _each_file(known, progress, workers)
-        found = describe_files(name, directory, known.kind, each, selection)
+        found = describe_files(name, directory, fmt, each, formats, selection)
     _write_catalog(target, found, selection)
     return str(target)
 

@@ -48,8 +48,8 @@ def main(words: Sequence[str] | None = None) -> int:
         words: the command line without the program's name; None takes the process's own.
 
     Returns:
-        The exit code: that of the command, 1 after an error of Zephon's, 130 after Ctrl-C, 141
-        when nobody reads the output any more.
+        The exit code: that of the command, 1 after an error of Zephon's or of the disk, 130 after
+        Ctrl-C, 141 when nobody reads the output any more.
     """
     arguments = _parser().parse_args(words)
     try:
@@ -63,6 +63,9 @@ def main(words: Sequence[str] | None = None) -> int:
         # what reads our output has gone; Python would complain once more when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
+    except OSError as error:  # a disk that is full, a directory that nobody may write to
+        print(f"zephon {arguments.command}: {error}", file=sys.stderr)
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -249,3 +249,14 @@ def test_a_schema_for_rows_in_memory():
     assert [field.type for field in dataset.fields()] == [pa.float32(), pa.timestamp("ms")]
     with pytest.raises(DatasetError, match="did you mean 'float32'"):
         Dataset.from_dict("d", shards, schema={"n": "flot32"})
+
+
+def test_repr_tells_what_is_read_and_how(tmp_path):
+    (tmp_path / "a.csv").write_text("a;b\n1;2\n")
+    made = Dataset.from_path(
+        "d", tmp_path, on_error="skip", null_text="drop", format_options={"delimiter": ";"}
+    )
+    assert repr(made) == (
+        "Dataset('d', csv, 1 row in 1 shard, format_options={'delimiter': ';'}, "
+        "on_error='skip', null_text='drop')"
+    )

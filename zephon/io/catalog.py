@@ -83,7 +83,7 @@ def read_catalog(
         raise DatasetError(
             f"dataset {dataset!r}: the catalogue {str(path)!r} must be of version {VERSION} at "
             f"most, got {exc.version}; use the newer Zephon that wrote it, or make it anew with "
-            f"`zephon index --catalog {path.parent}`"
+            f"`{ListedBy(CATALOG, dataset).command(str(path.parent))}`"
         ) from exc
     except (OSError, ValueError, pa.ArrowException) as exc:
         raise UnusableCatalog(str(exc)) from exc

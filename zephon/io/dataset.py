@@ -303,11 +303,15 @@ class Dataset(Counted):
         return recorded_manifest(self.shards, self.declared_types, told, self.policy.null_text)
 
     def __repr__(self) -> str:
-        plural = "" if len(self.shards) == 1 else "s"
-        return (
-            f"Dataset({self.name!r}, {self.kind}, {self.total()} rows in {len(self.shards)} "
-            f"shard{plural})"
+        rows, shards = (
+            f"{count} {what}{'' if count == 1 else 's'}"
+            for count, what in ((self.total(), "row"), (len(self.shards), "shard"))
         )
+        told = [f", format_options={options}"] if (options := self.format.said_options()) else []
+        for word in ("on_error", "null_text"):
+            given = getattr(self.policy, word)
+            told += [f", {word}={given!r}"] if given != getattr(RAISES, word) else []
+        return f"Dataset({self.name!r}, {self.kind}, {rows} in {shards}{''.join(told)})"
 
     def __copy__(self) -> Dataset:
         return self

@@ -5,7 +5,9 @@ Whatever tells of the shards, they are the same ones in the same order, with the
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -105,6 +107,13 @@ def _told_options(formats: Formats) -> str:
     return f"those that have some are {', '.join(told)}" if told else "no format has any"
 
 
+def _format_words(fmt: str | None, formats: Formats) -> str:
+    """Write how a command names a format and its options; "" or ends in a space."""
+    options = {} if formats is FILE_FORMATS else formats[fmt or next(iter(formats))].said_options()
+    words = f"--format {fmt} " if fmt else ""
+    return words + (f"--options {shlex.quote(json.dumps(options))} " if options else "")
+
+
 def list_files(
     name: str, directory: Path, fmt: str | None, selection: Selection = DIRECT
 ) -> Listing:
@@ -143,24 +152,23 @@ def open_directory(
         NotYetError: the index is of a format that is not there yet.
         ShardError: a file cannot be read, or is not what the index says.
     """
-    command = f"index --catalog {selection.words}"
+    words = _format_words(fmt, formats) + selection.words
     try:
         catalog = read_catalog(name, directory, formats, fmt, selection)
         if catalog is not None:
             return _open_catalog(name, directory, catalog, formats, selection)
     except UnusableCatalog as exc:
-        warn_of_unused(name, str(directory / CATALOG), exc, "the index or the files are", command)
+        where, command = str(directory / CATALOG), f"index --catalog {words}"
+        warn_of_unused(name, where, exc, "the index or the files are", command)
     try:
         index = read_index(name, directory, formats, fmt)
         if index is not None and any(selection.matches(entry.basename) for entry in index.entries):
             return open_index(name, directory, index, formats, selection)
     except UnusableIndex as exc:
-        warn_of_unused(
-            name, str(directory / exc.file), exc, "the files are", f"index {selection.words}"
-        )
+        warn_of_unused(name, str(directory / exc.file), exc, "the files are", f"index {words}")
         return count_files(name, directory, fmt, formats, selection)[0]
     found, counted = count_files(name, directory, fmt, formats, selection)
-    _suggest_index(name, directory, counted, selection)
+    _suggest_index(name, directory, counted, words)
     return found
 
 
@@ -196,6 +204,7 @@ def describe_files(
     directory: Path,
     fmt: str | None,
     each: Callable[..., Iterator[Shard]],
+    formats: Formats = FILE_FORMATS,
     selection: Selection = DIRECT,
 ) -> Opened:
     """Look at every file of a directory for all that an index tells, such as types of JSONL.
@@ -205,6 +214,7 @@ def describe_files(
         directory: an existing local directory.
         fmt: the one format to read; None decides by the files.
         each: looks at files as ``each_file`` does.
+        formats: those that can be read, with their options.
         selection: the files that are wanted.
 
     Raises:
@@ -212,7 +222,7 @@ def describe_files(
         ShardError: a file cannot be read.
     """
     listing = list_files(name, directory, fmt, selection)
-    known = FILE_FORMATS[listing.kind]
+    known = formats[listing.kind]
     found = list(each(known.described, name, directory, listing.files))
     shards = Shards.of(found, directory=str(directory), layouts=known.layouts(found))
     return opened(name, known, shards, listing.passed_over)
@@ -291,7 +301,7 @@ def open_index(
         raise DatasetError(
             f"dataset {name!r}: {index.file} in {str(directory)!r} must name files that are "
             f"there, and {missing[0]!r}{what}{more} is not; put it back, or make the index anew "
-            f"with `zephon index {index.selection.words}{directory}`"
+            f"with `{ListedBy(index.file, name, index.selection.words).command(str(directory))}`"
         )
     listed_by = ListedBy(index.file, name, index.selection.words)
     folder = str(directory)
@@ -335,7 +345,7 @@ def opened(name: str, known: FileFormat, shards: Shards, passed_over: tuple[str,
 _suggested: set[Path] = set()
 
 
-def _suggest_index(name: str, directory: Path, counted: Counted, selection: Selection) -> None:
+def _suggest_index(name: str, directory: Path, counted: Counted, words: str) -> None:
     """Say that an index would help, once for each directory of many files."""
     if counted.looked_at < MANY_FILES or directory in _suggested:
         return
@@ -349,7 +359,7 @@ def _suggest_index(name: str, directory: Path, counted: Counted, selection: Sele
     warnings.warn(
         f"dataset {name!r}: {str(directory)!r} has no index, so {each} of its "
         f"{len(counted.shards):,} files was looked at to open it{known}; write an index once with "
-        f"`zephon index {selection.words}{directory}`",
+        f"`zephon index {words}{shlex.quote(str(directory))}`",
         RuntimeWarning,
         stacklevel=4,  # the caller of Dataset.from_path
     )
@@ -367,7 +377,7 @@ def warn_of_unused(name: str, path: str, problem: Exception, instead: str, comma
     """
     warnings.warn(
         f"dataset {name!r}: {path!r} is not used, {instead} read instead: {problem}; make it "
-        f"anew with `zephon {command}{path.rpartition('/')[0] or '/'}`",
+        f"anew with `zephon {command}{shlex.quote(path.rpartition('/')[0] or '/')}`",
         RuntimeWarning,
         stacklevel=4,  # the caller of Dataset.from_path
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ class ListedBy:
     def command(self, directory: str) -> str:
         """Give the command that makes the file anew."""
         catalog = "--catalog " * self.file.endswith(".arrow")
-        return f"zephon index {catalog}{self._words}{directory}"
+        return f"zephon index {catalog}{self._words}{shlex.quote(directory)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
