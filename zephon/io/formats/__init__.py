@@ -3,12 +3,12 @@
 Read ``format`` and ``file_format`` first: what every format can do; ``registering`` finds them by
 name. Then a format from its face down: ``parquet`` → ``parquet_layouts``, ``parquet_footer``,
 ``parquet_groups``, ``parquet_units``, ``parquet_parts``, ``parquet_statistics``,
-``parquet_thrift``; ``jsonl`` → ``line_layouts``, ``line_blocks``, ``line_types``, ``line_groups``,
-``line_decoder``, ``line_columns``, ``json_lists``, ``line_rows``; ``memory``. Then
+``parquet_thrift``, ``parquet_far``; ``jsonl`` → ``line_layouts``, ``line_blocks``, ``line_types``,
+``line_groups``, ``line_decoder``, ``line_columns``, ``json_lists``, ``line_rows``; ``memory``. Then
 ``block_format``, the base of all others → ``blocks``, ``block_layouts``, ``block_groups``,
 ``block_rows``, ``line_counts``; and ``table_format``, of those that tell their columns:
 ``arrow_ipc`` → ``arrow_messages``, ``arrow_batches``; ``csv`` → ``csv_records``; ``text``. No
-tables are in ``json_file``.
+tables are in ``json_file``, and ``web_dataset`` → ``tar_members``.
 
 Several use ``table_schemas``, ``arrow_columns``, ``arrow_rows``, ``arrow_values`` and
 ``dictionaries`` (tables), ``row_columns`` and ``first_rows`` (Python rows), ``compressed_text``,

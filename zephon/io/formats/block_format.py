@@ -292,15 +292,19 @@ class RecordFormat(BlockFormat):
         return list(self.records(io.BytesIO(text)))
 
 
-def blocks_of_records(spans: Iterable[tuple[int, int]]) -> Iterator[Block]:
+def blocks_of_records(
+    spans: Iterable[tuple[int, int]], block_bytes: int | None = None
+) -> Iterator[Block]:
     """Take as many records as fill a block.
 
     Args:
         spans: where records lie, front to back, as [start, stop) in bytes.
+        block_bytes: of a block, at most, by default 1 MiB; a longer record is its own block.
     """
+    most = BLOCK_BYTES if block_bytes is None else block_bytes
     start, rows = 0, 0
     for begin, end in spans:
-        if rows and end - start > BLOCK_BYTES:
+        if rows and end - start > most:
             yield Block(start, rows)
             rows = 0
         if not rows:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from zephon.io.formats.block_format import BlockFormat
+from zephon.io.formats.block_format import BlockFormat, blocks_of_records
 from zephon.io.formats.blocks import Block, Decoded, Problem
 from zephon.io.formats.compressed_text import COMPRESSED
 from zephon.io.formats.line_blocks import BYTE_ORDER_MARK
@@ -36,17 +36,7 @@ class WebDataset(BlockFormat):
 
     def split(self, file: BinaryIO, facts: dict[str, Any]) -> Iterator[Block]:
         """Read the headers; take as many samples as fill a block."""
-        start, rows = 0, 0
-        for _, members in _samples(file):
-            begin, end = members[0].start, members[-1].end
-            if rows and end - start > _GROUP_BYTES:
-                yield Block(start, rows)
-                rows = 0
-            if not rows:
-                start = begin
-            rows += 1
-        if rows:
-            yield Block(start, rows)
+        return blocks_of_records(_spans(file), _GROUP_BYTES)
 
     def decode(self, text: bytes, facts: Mapping[str, Any]) -> Decoded:
         """Make a row of each sample."""
@@ -62,8 +52,12 @@ class WebDataset(BlockFormat):
 
     def spans(self, text: bytes, facts: Mapping[str, Any]) -> Sequence[tuple[int, int]]:
         """Find the samples, headers and all."""
-        found = _samples(io.BytesIO(text))
-        return [(members[0].start, members[-1].end) for _, members in found]
+        return list(_spans(io.BytesIO(text)))
+
+
+def _spans(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    for _, members in _samples(file):
+        yield members[0].start, members[-1].end
 
 
 def _samples(file: BinaryIO) -> Iterator[tuple[str, list[Member]]]:
