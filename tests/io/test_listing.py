@@ -92,7 +92,7 @@ def test_nothing_recognisable_lists_what_was_found(listed):
         ("a.txt.xz", "plain text; fmt='text' reads it"),
         ("a.json.gz", "JSON; fmt='json' reads it, or fmt='jsonl' if each line is an object"),
         ("a.jsonl.zip", "packed in a way that is not read; unpack it, or use gzip"),
-        ("a.tar.gz", "an archive; unpack it"),
+        ("a.tgz", "an archive; name it .tar.gz"),
     ],
 )
 def test_what_could_be_data_is_told_with_what_to_do(listed, file, reason):

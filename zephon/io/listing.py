@@ -34,7 +34,7 @@ _NOT_YET = {
     ".lz4": _PACKED,
     ".zip": _PACKED,
     ".7z": _PACKED,
-    **dict.fromkeys((".tar", ".tar.gz", ".tar.zst", ".tgz"), "an archive; unpack it"),
+    ".tgz": "an archive; name it .tar.gz",
     **dict.fromkeys(
         (".json", ".json.gz", ".json.zst", ".json.bz2", ".json.xz"),
         "JSON; fmt='json' reads it, or fmt='jsonl' if each line is an object",
