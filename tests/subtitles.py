@@ -1,31 +1,19 @@
-"""A format of a program's own, as the README has it."""
+"""The format that the README shows, in a module that other processes can import."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
 
 from zephon.io.formats import RecordFormat, register
 
+_README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+_CLASS = re.search(r"^class Subtitles\(.*?(?=^\S)", _README, flags=re.MULTILINE | re.DOTALL)
+assert _CLASS is not None, "the README must show class Subtitles"
 
-class Subtitles(RecordFormat):
-    """Subtitles: a number, two times and some lines of text; a blank line between two of them."""
-
-    kind = "srt"
-    suffixes = (".srt", ".srt.gz")
-
-    def records(self, file):
-        start = stop = place = 0
-        for line in file:
-            place += len(line)
-            if line.strip():
-                stop = place
-                continue
-            if stop > start:
-                yield start, stop
-            start = stop = place
-        if stop > start:
-            yield start, stop
-
-    def row(self, record):
-        number, times, *lines = record.decode().splitlines()
-        begin, end = times.split(" --> ")
-        return {"number": int(number), "begin": begin, "end": end, "text": "\n".join(lines)}
-
+_names: dict[str, Any] = {"__name__": __name__, "RecordFormat": RecordFormat}
+exec(_CLASS[0], _names)
+Subtitles: type[RecordFormat] = _names["Subtitles"]
 
 register(Subtitles())
