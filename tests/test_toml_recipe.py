@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from tests.written import dataset
+from tests.written import dataset, parquet
 from zephon import Dataset, Pipeline, StaticMixtureWorkSource
 from zephon.errors import PlanError
 from zephon.ops import DomainGroups
@@ -192,6 +192,27 @@ def test_a_source_with_everything_that_is_nested(folder):
         token_estimation=TokenEstimation(primer={"a": 0.4, "b": 0.2}),
     )
     assert made(folder, estimated).fingerprint() == Pipeline(wanted).fingerprint()
+
+
+def test_a_dataset_of_folders_is_described_by_its_words(tmp_path):
+    parquet(tmp_path / "lang=en", "a.parquet", [{"text": "x", "lang": "fr"}])
+    text = """
+    [[datasets]]
+    name = "a"
+    path = "{0}"
+    glob = ["lang=*/*.parquet"]
+    recursive = true
+    hive = "{1}"
+    [source]
+    mixture = {{ a = 1 }}
+    [options]
+    runner = "inline"
+    """
+    for hive, wanted in (("path", "en"), ("file", "fr")):
+        record = next(iter(load(tmp_path, text.format(tmp_path, hive))()))
+        assert record.payload["lang"] == wanted
+    with pytest.raises(PlanError, match=r"\[\[datasets\]\] 1: .*hive must be True, False"):
+        load(tmp_path, text.format(tmp_path, "paths"))()
 
 
 def test_every_call_gives_a_new_pipeline(folder):

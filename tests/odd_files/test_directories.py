@@ -3,11 +3,13 @@
 import json
 import warnings
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.odd_files.table import odd
+from tests.written import pipeline
 from zephon import Dataset
 from zephon.errors import DatasetError
 
@@ -204,3 +206,36 @@ def test_of_many_files_passed_over_some_are_told_and_the_rest_counted(tmp_path):
     told = Dataset.from_path("d", tmp_path, glob="a.jsonl").passed_over
     assert told[0] == "000.jsonl: no pattern matches it"
     assert (len(told), told[-1]) == (101, "and 20 more: no pattern matches it")
+
+
+@odd(
+    SECTION,
+    "folders such as `lang=en`, below a directory opened with `recursive=True` or `glob=`",
+    "`lang` is a column of text, and a filter on it skips whole files; `hive=False` leaves it out",
+)
+def test_hive_folders(tmp_path):
+    written(tmp_path, "lang=en/a.parquet", "lang=a%2Fb/a.parquet", "top.parquet")
+    deep = Dataset.from_path("d", tmp_path, recursive=True)
+    found = [record.payload["lang"] for record in pipeline(deep)]
+    assert found == ["a/b", "en", None]
+    english = pipeline(deep).filter(pl.col("lang") == "en")
+    assert [r.payload for r in english] == [{"text": "lang=en/a.parquet", "lang": "en"}]
+    plain = Dataset.from_path("d", tmp_path, recursive=True, hive=False)
+    assert [record.payload.keys() for record in pipeline(plain)] == [{"text"}] * 3
+
+
+@odd(
+    SECTION,
+    "a column that is a folder's key, too",
+    'it is refused with both values, until `hive="path"`, `"file"` or `False` chooses',
+)
+def test_hive_folders_that_clash(tmp_path):
+    (tmp_path / "lang=en").mkdir()
+    pq.write_table(pa.table({"lang": ["fr"]}), tmp_path / "lang=en" / "a.parquet")
+    for how in ({"recursive": True}, {"glob": "lang=en/*"}):
+        told = "'lang' must come from one place, got 'en' from its folder and 'fr' from the file"
+        with pytest.raises(DatasetError, match=told):
+            Dataset.from_path("d", tmp_path, **how)
+        for hive, wanted in (("path", "en"), ("file", "fr"), (False, "fr")):
+            chosen = Dataset.from_path("d", tmp_path, hive=hive, **how)
+            assert [record.payload for record in pipeline(chosen)] == [{"lang": wanted}]

@@ -49,6 +49,10 @@ def data_changes(
     before, after = (_told(each, "format_options") or {} for each in (saved, current))
     for path, was, now in differences(before, after, "format_options"):
         yield Change(part_of(owner, path), was, now, None, "pass the options of then")
+    was, now = (_told(each, "hive") for each in (saved, current))
+    if was != now:
+        before, after = (None if each is None else ", ".join(each) for each in (was, now))
+        yield Change(part_of(owner, "keys of folders"), before, after, None, "pass hive as then")
     was, now = (_null_text(each) for each in (saved, current))
     if was != now:
         yield Change(part_of(owner, "null_text"), was, now, None, _NULLS)
@@ -114,7 +118,7 @@ def with_null_texts(
 def _summed(manifest: Recorded) -> dict[str, Any]:
     shards = shards_of(manifest)
     if shards is None and isinstance(manifest, Mapping):
-        return without(manifest, ["types", "format_options", "null_text"])
+        return without(manifest, ["types", "format_options", "null_text", "hive"])
     return {"shards": len(shards or ())}
 
 

@@ -20,6 +20,7 @@ from zephon.io.counted import Counted
 from zephon.io.far_opening import open_place
 from zephon.io.field_types import FieldTypes, FoundType
 from zephon.io.fields import Column, Field, Seen
+from zephon.io.folder_keys import FolderKeys, check_hive, folder_keys
 from zephon.io.formats import FORMATS, register
 from zephon.io.formats.arrow_columns import kind_of_type
 from zephon.io.formats.format import Format
@@ -56,6 +57,7 @@ class Dataset(Counted):
     declared: what the user said of the types of fields, by name.
     format: what reads the shards, with its options; None: that of the kind.
     policy: what becomes of bad rows, and of nulls where text is wanted.
+    folder_keys: what the names of folders say of rows; None: nothing.
     types: of all fields, found when somebody asks.
 
     >>> dataset = Dataset.from_dict("toy", {7: InMemoryShard([{"text": "a"}, {"text": "b"}])})
@@ -76,6 +78,7 @@ class Dataset(Counted):
     declared: tuple[tuple[str, pa.DataType], ...] = ()
     format: Format = None  # type: ignore[assignment]  # never None once it is made
     policy: RowPolicy = RAISES
+    folder_keys: FolderKeys | None = None
     types: FieldTypes = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +88,8 @@ class Dataset(Counted):
         elif self.kind not in FORMATS:  # in a process that the dataset was sent to
             register(type(self.format)())
         find = partial(self.format.types, self.name, self.shards)
-        types = FieldTypes(find, self.declared, self._unknown_type())
+        keys = () if self.folder_keys is None else self.folder_keys.types.items()
+        types = FieldTypes(find, (*self.declared, *keys), self._unknown_type())
         object.__setattr__(self, "types", types)
 
     @classmethod
@@ -100,6 +104,7 @@ class Dataset(Counted):
         schema: Mapping[str, Any] | pa.Schema | None = None,
         recursive: bool = False,
         glob: str | Sequence[str] | None = None,
+        hive: bool | str = True,
         format_options: Mapping[str, Any] | None = None,
     ) -> Dataset:
         """Open a directory of data files of one format: a local one, or one in a far place.
@@ -142,6 +147,13 @@ class Dataset(Counted):
                 signs within one part, ``**`` for any folders, ``[[]`` for "[". With ``recursive``,
                 a pattern is looked for in every folder. Hidden, temporary and marker files and
                 folders are data only if a part that begins with their "." or "_" names them.
+            hive: whether folders named "key=value" below ``path`` are columns, after those of
+                files. Values are text, percent-decoded, unless ``schema`` declares another type,
+                which each must fit exactly; ``__HIVE_DEFAULT_PARTITION__`` is null, as is a key in
+                a shard without such a folder; "key=" is "", and "=value" a plain folder. False:
+                they are plain folders. Where a key is a column of files, too: "path" or "file", the
+                one that wins for the whole dataset; True refuses. A key in a row of JSON lines
+                where no earlier look had found it makes that row bad, but for "path".
             format_options: how files are to be read, for formats that have options, by name.
 
         Raises:
@@ -159,6 +171,7 @@ class Dataset(Counted):
         check_format(name, fmt)
         policy = RowPolicy.checked(name, on_error, null_text)
         declared = declared_types(name, schema)
+        check_hive(name, hive)
         selection = Selection.of(name, recursive=recursive, glob=glob)
         place = far_place(name, path, fmt)
         formats = formats_with(name, fmt, format_options)
@@ -167,17 +180,20 @@ class Dataset(Counted):
             opened = open_directory(name, directory, fmt, formats, selection)
         else:
             opened = open_place(name, place, fmt, formats, selection)
+        told = (opened.format, opened.shards, opened.fields)
+        keys = folder_keys(name, hive, *told, declared)
         made = cls(
             name=name,
             kind=opened.format.kind,
             path=opened.shards.directory,
             shards=opened.shards,
             passed_over=opened.passed_over,
-            seen_fields=opened.fields,
+            seen_fields=opened.fields if keys is None else keys.fields(opened.fields),
             fields_complete=opened.fields_complete,
-            declared=_checked(name, opened.format, opened.shards, declared),
+            declared=_checked(name, opened.format, opened.shards, declared, keys),
             format=opened.format,
             policy=policy,
+            folder_keys=keys,
         )
         made._warn_of_unseen()
         if len(made.shards) <= MOST_FILES and not (place is not None and place.is_split):
@@ -289,8 +305,12 @@ class Dataset(Counted):
         Raises:
             ShardError: the shard cannot be read.
         """
+        keys = {} if self.folder_keys is None else self.folder_keys.types
+        asked = [name for name in names if name not in keys]
         with first_rows_here(self.format, self.shards) as here:
-            return self.format.first_lists(self.name, here, names)
+            found = self.format.first_lists(self.name, here, asked)
+        odd = "folders have one value"
+        return found | {name: Seen(None, (), odd=odd) for name in names if name in keys}
 
     def held_in(self, name: str) -> str:
         """Say what rows hold the numbers of a field in: "list", "tuple", "np" or "pt"."""
@@ -300,7 +320,9 @@ class Dataset(Counted):
     def recorded_manifest(self) -> list[Any] | dict[str, Any]:
         """What a checkpoint says of the data, as JSON values."""
         told = self.format.said_options()
-        return recorded_manifest(self.shards, self.declared_types, told, self.policy.null_text)
+        keys = () if self.folder_keys is None else tuple(self.folder_keys.types)
+        null_text = self.policy.null_text
+        return recorded_manifest(self.shards, self.declared_types, told, null_text, keys)
 
     def __repr__(self) -> str:
         rows, shards = (
@@ -322,6 +344,7 @@ class Dataset(Counted):
     def __reduce__(self) -> tuple[Any, ...]:
         made = (self.name, self.kind, self.path, self.shards, self.passed_over, self.shard_ids)
         more = (self.seen_fields, self.fields_complete, self.declared, self.format, self.policy)
+        more = (*more, self.folder_keys)
         return Dataset, (*made, *more)
 
     def _warn_of_unseen(self) -> None:
@@ -343,8 +366,15 @@ class Dataset(Counted):
 
 
 def _checked(
-    name: str, known: Format, shards: Shards, declared: tuple[tuple[str, pa.DataType], ...]
+    name: str,
+    known: Format,
+    shards: Shards,
+    declared: tuple[tuple[str, pa.DataType], ...],
+    keys: FolderKeys | None = None,
 ) -> tuple[tuple[str, pa.DataType], ...]:
-    columns = [Column(path, "any", values=dtype) for path, dtype in declared]
+    of_folders = {} if keys is None else keys.types
+    columns = [
+        Column(path, "any", values=dtype) for path, dtype in declared if path not in of_folders
+    ]
     known.check_declared(name, shards, columns)
     return declared

@@ -26,6 +26,7 @@ from zephon.io.dataset import Dataset
 from zephon.io.far_reading import FAR, FarReading
 from zephon.io.faults import NULLED, WAY_OUT, BadRow, RowFault
 from zephon.io.fields import Column
+from zephon.io.folder_groups import group_reader
 from zephon.io.formats.format import DecodedGroup, GroupReader, columns_batch
 from zephon.io.frames import joined_values
 from zephon.io.gather import joined
@@ -106,11 +107,12 @@ class RowReader:
         self._counter = ReadCounter()
         self._groups: GroupReader | FilteredGroups
         if keep is None:
-            self._groups = far.reader(dataset, columns + frame, payload=payload)
+            self._groups = group_reader(dataset, columns + frame, payload=payload, far=far)
         else:
             self._groups = FilteredGroups(
                 dataset, keep, columns, frame, payload=payload, counter=self._counter, far=far
             )
+        self._told_keys = dataset.folder_keys
         self._late_rows = late_rows
         if late_rows and isinstance(self._groups, GroupReader):
             self._groups.leave_rows()
@@ -258,6 +260,7 @@ class RowReader:
                 # Whole rows name their dataset in errors, so they are not shared with another's.
                 (_UNCHECKED * self._late_rows + self._dataset.name) if self._kept_rows else None,
                 self._keep,
+                () if self._told_keys is None else self._told_keys.told(shard),
             )
         return key
 

@@ -22,6 +22,7 @@ from zephon.io.excluded_groups import ExcludedGroups
 from zephon.io.far_reading import FAR, FarReading
 from zephon.io.faults import unknown_parts
 from zephon.io.fields import TEXT, Column
+from zephon.io.folder_groups import group_reader
 from zephon.io.formats.format import (
     DecodedGroup,
     Texts,
@@ -73,11 +74,11 @@ class FilteredGroups:
         self._tested = tuple(self._columns.index(column) for column in tested)
         self._others = tuple(self._columns.index(column) for column in others)
         self._at_once = not dataset.format.columns_apart or _meet(tested, columns)
-        self._first = far.reader(dataset, tested, payload=False)
+        self._first = group_reader(dataset, tested, payload=False, far=far)
         alone = [RowFilter([predicate]) for predicate in filter(cannot_raise, keep.predicates)]
         self._excluded = ExcludedGroups(alone, self._first, dataset.group_counts())
         everything = self._columns if self._at_once else others
-        self._rest = far.reader(dataset, everything, payload=payload)
+        self._rest = group_reader(dataset, everything, payload=payload, far=far)
         self._reads_rest = self._at_once or payload or bool(others)
         self._empty = columns_batch(
             self._columns, [pa.array([], column.type) for column in self._columns], 0

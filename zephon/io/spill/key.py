@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from zephon.expressions import RowFilter
 from zephon.io.fields import Column
 
-CONTENT_VERSION = 4
+CONTENT_VERSION = 5
 """Raised whenever the same file would decode to other columns, faults or messages."""
 
 
@@ -25,6 +25,7 @@ class GroupKey:
         columns: what is decoded of each row.
         dataset: its name where whole rows are kept, since their errors say it; else None.
         keep: the filter of which only the rows that pass are kept; None: all rows are.
+        beside: what rows hold that their file does not, as numbers and text; () for nothing.
     """
 
     __slots__ = ("_digest", "_fields", "_hash", "_text")
@@ -38,8 +39,9 @@ class GroupKey:
         columns: tuple[Column, ...],
         dataset: str | None,
         keep: RowFilter | None = None,
+        beside: Hashable = (),
     ) -> None:
-        self._fields = (identity, group, first_row, rows, columns, dataset, keep)
+        self._fields = (identity, group, first_row, rows, columns, dataset, keep, beside)
         self._hash = hash(self._fields)  # once: hashing columns costs more than a look-up
         self._text: bytes | None = None
         self._digest: str | None = None
@@ -86,13 +88,13 @@ class GroupKey:
         another of its size and modification time that was put in its place.
         """
         if self._text is None:
-            identity, group, first_row, rows, columns, dataset, _ = self._fields
+            identity, group, first_row, rows, columns, dataset, _, beside = self._fields
             named = [
                 [c.path, c.kind, c.missing, c.null, c.without, c.named, *_values(c)]
                 for c in columns
             ]
             parts = [CONTENT_VERSION, identity, _stamp(identity), group, first_row, rows, named]
-            parts.append(dataset)
+            parts += [dataset, beside]
             self._text = json.dumps(parts, default=int).encode()
         return self._text
 
