@@ -137,7 +137,7 @@ def test_a_checkpoint_knows_which_keys_are_columns(folder):
     first = pipeline(opened(folder))
     next(iter(first))
     schema = {"text": "large_string"}
-    told = r"(?s)data of 'd', keys of folders: was day, lang, is not there|keys of folders"
+    told = r"(?s)data of 'd'.*keys of folders.*day, lang.*pass hive as then"
     with pytest.raises(CheckpointError, match=told):
         iter(pipeline(opened(folder, hive=False, schema=schema)).restore(first.checkpoint()))
 
