@@ -1,5 +1,8 @@
 """Files of other formats as people write them."""
 
+import io
+import tarfile
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -108,3 +111,46 @@ def test_plain_text(tmp_path):
     options = {"separator": "\n\n"}
     found = rows_of(tmp_path, fmt="text", format_options=options)
     assert found == [{"text": "one\r\n\r\ntwo"}, {"text": "three"}]
+
+
+def tar(path, *members):
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as file:
+        for name, content in members:
+            made = tarfile.TarInfo(name)
+            made.size = len(content)
+            file.addfile(made, io.BytesIO(content))
+
+
+@odd(
+    "Other formats",
+    "WebDataset samples in `.tar`, or `.tar.gz` and such",
+    "a sample is a row: text, JSON and `cls` as values, all else as bytes, and `__key__`",
+)
+def test_web_dataset(tmp_path):
+    tar(tmp_path / "a.tar", ("d/1.txt", b"one"), ("d/._1.txt", b"x"), ("d/1.cls", b"3"))
+    assert rows_of(tmp_path) == [{"__key__": "d/1", "txt": "one", "cls": 3}]
+
+
+@odd(
+    "Other formats",
+    "a tar member that is no UTF-8, no JSON, a link, or there twice",
+    "its sample alone is a bad row",
+)
+def test_a_bad_sample(tmp_path):
+    tar(tmp_path / "a.tar", ("1.txt", b"\xff"), ("2.txt", b"1"), ("2.txt", b"2"), ("3.txt", b"3"))
+    assert rows_of(tmp_path, on_error="skip") == [{"__key__": "3", "txt": "3"}]
+
+
+@odd(
+    "Other formats",
+    "a tar file that is cut off or damaged",
+    "it is refused when the dataset is opened, with the byte; only the zeros at its end may lack",
+)
+def test_a_tar_file_that_is_cut_off(tmp_path):
+    tar(tmp_path / "a.tar", ("1.txt", b"one"))
+    whole = (tmp_path / "a.tar").read_bytes()
+    (tmp_path / "a.tar").write_bytes(whole[:1024])
+    assert len(rows_of(tmp_path)) == 1
+    (tmp_path / "a.tar").write_bytes(whole[:514])
+    with pytest.raises(ShardError, match=r"shard 'a.tar'.*it is cut off: member '1.txt' lacks 1"):
+        rows_of(tmp_path)

@@ -141,6 +141,11 @@ def test_a_function_raises(tmp_path, tokenizer_file):
                 list(made)
 
 
+@odd(
+    "Bad rows",
+    "text of Parquet, Arrow, CSV or text files that is not UTF-8, where whole rows are delivered",
+    "that row is bad, as others are",
+)
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "text"])
 def test_whole_rows_with_text_that_is_none(tmp_path, kind):
     texts = pa.array([b"one", b"\xff\xfe", b"three"]).cast(pa.large_binary())
