@@ -77,6 +77,20 @@ def test_two_datasets_with_the_same_rows_do_not_mix(text):
         assert taken.columns.column(0).to_pylist() == [word]
 
 
+def test_one_file_that_is_read_in_two_ways_does_not_mix(tmp_path, text):
+    (tmp_path / "a.csv").write_text("text;x,text\none;two,three\n")
+    cache = GroupCache(limit_bytes=1 << 20)
+    found = []
+    for delimiter in (",", ";"):
+        options = {"delimiter": delimiter}
+        data = Dataset.from_path("words", tmp_path, fmt="csv", format_options=options)
+        taken = RowReader(data, (text,), payload=False, cache=cache).take(
+            np.array([0]), np.array([0])
+        )
+        found.append(taken.columns.column(0).to_pylist())
+    assert found == [["three"], ["one"]]
+
+
 def test_the_bad_row_asked_for_first_is_named(read, text):
     bad = [{"text": None}]
     shards = {0: InMemoryShard([{"text": "a"}] * 3 + bad), 1: InMemoryShard(bad * 2)}

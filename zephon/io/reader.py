@@ -11,6 +11,7 @@ With a filter, only rows that pass are decoded and cached; such groups do not go
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -122,6 +123,8 @@ class RowReader:
         self._first_group = offsets_of(dataset.group_counts())
         self._starts = offsets_of(dataset.group_sizes())
         self._keys: dict[int, GroupKey] = {}
+        options = json.dumps(dataset.format.said_options(), sort_keys=True, default=str)
+        self._read_as = (dataset.kind, options)  # one file may be read in several ways
 
     def take(
         self, shards: NDArray[np.int64], rows: NDArray[np.int64], *, late_faults: bool = False
@@ -260,7 +263,7 @@ class RowReader:
                 # Whole rows name their dataset in errors, so they are not shared with another's.
                 (_UNCHECKED * self._late_rows + self._dataset.name) if self._kept_rows else None,
                 self._keep,
-                () if self._told_keys is None else self._told_keys.told(shard),
+                (*self._read_as, () if self._told_keys is None else self._told_keys.told(shard)),
             )
         return key
 

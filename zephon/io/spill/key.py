@@ -25,7 +25,7 @@ class GroupKey:
         columns: what is decoded of each row.
         dataset: its name where whole rows are kept, since their errors say it; else None.
         keep: the filter of which only the rows that pass are kept; None: all rows are.
-        beside: what rows hold that their file does not, as numbers and text; () for nothing.
+        beside: how the file is read, and what rows hold that it does not, as numbers and text.
     """
 
     __slots__ = ("_digest", "_fields", "_hash", "_text")
