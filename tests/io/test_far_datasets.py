@@ -185,14 +185,16 @@ def test_an_index_alone_is_read(bucket, client, tmp_path):
         list(pipeline_of(stale))
 
 
-def test_what_cannot_be_opened(bucket, tmp_path):
+def test_what_cannot_be_opened(bucket, client, tmp_path):
+    for name, content in files_of("jsonl").items():
+        client.put_object(Bucket="training", Key=f"deep/jsonl/{name}", Body=content)
     with pytest.raises(FileNotFoundError, match=f"{bucket}/nowhere"):
         Dataset.from_path("d", f"{bucket}/nowhere")
     with pytest.raises(DatasetError, match="Unsupported dataset format at path"):
         Dataset.from_path("d", f"{bucket}/jsonl", fmt="parquet")
     with pytest.raises(DatasetError, match="unknown URL scheme 'ftp://'"):
         Dataset.from_path("d", "ftp://host/x")
-    deep = Dataset.from_path("d", bucket, glob="jsonl/[01]*")
+    deep = Dataset.from_path("d", f"{bucket}/deep", glob="jsonl/[01]*")
     assert deep.shards.names.to_pylist() == ["jsonl/0.jsonl", "jsonl/1.jsonl"]
     cache = {"enabled": True, "root": str(tmp_path / "cache"), "limit_bytes": 1000}
     with pytest.raises(OSError, match="limit"):

@@ -295,7 +295,7 @@ def without_push(pipe):
         (pa.array([1, 2**53 + 1]), pa.float64(), "double, got 9007199254740993;"),
         (pa.array([1, 10**14]).cast(pa.timestamp("s")), pa.timestamp("ns"), r"\[ns\], got one of"),
         (pa.array([[1], [2**63]], pa.list_(pa.uint64())), pa.list_(pa.int64()), "got a list: "),
-        (pa.array([b"1", b"\xff"]).view(pa.string()), pa.string(), "got bytes that are not UTF-8"),
+        (pa.array([b"1", b"\xff"]).view(pa.string()), pa.string(), "got bytes that are not"),
     ],
     ids=["integers", "floats", "times", "lists", "texts"],
 )
