@@ -43,7 +43,7 @@ def parse_size_bytes(size: int | str | None) -> int | None:
 class CacheOptions(Options):
     """The shard cache, below whose root the spill of decoded row groups lies by default.
 
-    enabled: turns the spill on, as documented; no dataset is read through the cache yet.
+    enabled: turns the spill on, as documented, and has far datasets read through the cache.
     root: where caches lie.
     limit_bytes: of shards; bytes or text such as "750gb". A tenth of it may be spilled. What is
         being read stays even where it is more.

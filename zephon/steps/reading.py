@@ -32,7 +32,7 @@ class ReadingSteps(Description):
         *,
         placement: str = "local",
     ) -> Self:
-        """Warm the shard cache ahead of reading; moves no row. Local shards need no warming."""
+        """Ask to warm the shard cache ahead of reading; moves no row, and has no effect yet."""
         check_placement("prefetch", placement)
         self._refuse_after("prefetch", logical.Take)
         if any(isinstance(node, logical.Prefetch) for node in top_first(self._node)):
